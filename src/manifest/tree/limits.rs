@@ -8,6 +8,10 @@ use crate::model::{Code, Diagnostic};
 pub(super) const MOST_MANIFEST_BYTES: u64 = 64 << 20;
 /// The most files of a source.
 pub(super) const MOST_FILES: usize = 100_000;
+/// The most files and folders that a search for them visits: links can make few of them stand for any number.
+pub(super) const MOST_ENTRIES: usize = 500_000;
+/// The most folders in each other.
+pub(super) const MOST_DEPTH: usize = 100;
 /// The most bytes of all files of a source.
 pub(super) const MOST_TOTAL_BYTES: u64 = 1 << 30;
 /// The size limit of a value file; keys, certificates and metadata are smaller.

@@ -1,5 +1,9 @@
 //! Manifests in a commit of a Git repository, read without a work tree and without running Git.
+//!
+//! A few kilobytes of objects can stand for any number of paths, bytes and links, so all of these are bounded, and sizes are
+//! known before anything is read.
 
+use std::cell::{Cell, RefCell};
 use std::path::{Component, Path};
 
 use git2::{ObjectType, Oid, Repository};
@@ -14,17 +18,20 @@ use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::contents::{manifest_file, value_of};
 use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable};
 use crate::manifest::tree::ignore_rules::{IGNORE_FILE, IgnoreRules};
-use crate::manifest::tree::limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many};
+use crate::manifest::tree::limits::{
+    MOST_DEPTH, MOST_ENTRIES, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many,
+};
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};
 use crate::manifest::tree::source_values::SourceValues;
 
-/// The most files and folders that are visited.
-const MOST_ENTRIES: usize = 500_000;
-/// The most folders in each other.
-pub(super) const MOST_DEPTH: usize = 100;
+#[cfg(test)]
+mod tests;
+
 /// A path with more links than this is treated as a loop.
 const MOST_LINKS: usize = 16;
+/// The size limit of the target of a link, which is that of a path.
+const MOST_LINK_BYTES: u64 = 4096;
 /// The mode of a symbolic link.
 const LINK: i32 = 0o120_000;
 /// The reason for a path that does not exist.
@@ -120,9 +127,10 @@ impl CommitTree {
     /// Calls `run` with the files of the commit.
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
         let repository = self.repository.lock();
-        let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
-        let tree = tree.map_err(message_of)?;
-        run(&Files { repository: &repository, tree, stop: &self.stop })
+        let root = repository.find_commit(self.id).map(|commit| commit.tree_id()).map_err(message_of)?;
+        let (stop, seen, folders) = (&self.stop, Cell::default(), RefCell::default());
+        let files = Files { repository: &repository, root, stop, seen, folders };
+        run(&files)
     }
 }
 
@@ -133,7 +141,7 @@ impl Tree for CommitTree {
             let walked = self.with(|tree| {
                 let entry = match tree.find(inside) {
                     Ok(entry) => entry,
-                    Err(reason) if reason == MISSING && self.is_older => return Ok(Walk::default()),
+                    Err(reason) if reason == MISSING && self.is_older => return Ok((Walk::default(), Vec::new())),
                     Err(reason) if reason == MISSING => return Err(reason + &tree.instead_of(inside)),
                     Err(reason) => return Err(reason),
                 };
@@ -145,14 +153,20 @@ impl Tree for CommitTree {
                     (walk.top, walk.ignored) = (shown.clone(), tree.ignored(&entry, &walk)?);
                     tree.walk(&entry, shown, &mut walk)?;
                 } else if walk.allows(&entry) {
-                    walk.found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
+                    walk.found.push((shown.clone(), entry));
                 } else {
                     walk.outside.push(shown.clone());
                 }
-                Ok(walk)
+                let read = walk.found.iter().map(|(shown, entry)| {
+                    tree.visit(0)?;
+                    let about = |reason: String| if folder { format!("{}: {reason}", shown.display()) } else { reason };
+                    tree.read(entry).map_err(about)
+                });
+                let read = read.collect::<Result<Vec<_>, String>>()?;
+                Ok((walk, read))
             });
-            let Walk { root, found, outside, .. } = match walked {
-                Ok(walk) => walk,
+            let (Walk { root, found, outside, .. }, read) = match walked {
+                Ok(walked) => walked,
                 Err(reason) => {
                     diagnostics.push(unreadable(self.placed(shown), reason));
                     continue;
@@ -162,9 +176,9 @@ impl Tree for CommitTree {
                 diagnostics.push(no_manifest(self.placed(shown)));
             }
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
-            for (shown, real, bytes) in found {
+            for ((shown, entry), bytes) in found.into_iter().zip(read) {
                 let name = self.named(&shown);
-                match manifest_file(name, bytes, folder_of(&real), &root) {
+                match manifest_file(name, bytes, folder_of(&entry.path), &root) {
                     Ok(file) => files.push(file),
                     Err(fault) => diagnostics.push(fault),
                 }
@@ -229,14 +243,12 @@ struct Walk {
     ignored: IgnoreRules,
     /// The folders on the current path, to detect links that loop.
     open: Vec<PathBuf>,
-    /// Each manifest's path to show, resolved path and bytes.
-    found: Vec<(PathBuf, PathBuf, Vec<u8>)>,
+    /// Each manifest's path to show and entry.
+    found: Vec<(PathBuf, GitTreeEntry)>,
     /// The paths to show of links that lead outside the root (D50).
     outside: Vec<PathBuf>,
     /// The total size of the manifests found.
     total: u64,
-    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
-    seen: usize,
 }
 
 impl Walk {
@@ -254,8 +266,13 @@ impl Walk {
 /// The files of a commit.
 struct Files<'r> {
     repository: &'r Repository,
-    tree: git2::Tree<'r>,
+    /// The top folder.
+    root: Oid,
     stop: &'r StopCheck,
+    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
+    seen: Cell<usize>,
+    /// The folders that paths led through. libgit2 parses a large one again each time.
+    folders: RefCell<BTreeMap<Oid, git2::Tree<'r>>>,
 }
 
 /// An entry of a commit with its resolved path.
@@ -265,26 +282,71 @@ struct GitTreeEntry {
     kind: ObjectType,
 }
 
-impl Files<'_> {
-    /// Resolves a path through links.
+impl<'r> Files<'r> {
+    /// Counts entries, and checks whether to go on.
+    fn visit(&self, entries: usize) -> Result<(), String> {
+        if self.stop.stops() {
+            return Err("interrupted".into());
+        }
+        self.seen.set(self.seen.get().saturating_add(entries));
+        if self.seen.get() > MOST_ENTRIES {
+            return Err(format!("more than {MOST_ENTRIES} files and folders"));
+        }
+        Ok(())
+    }
+
+    /// The size of an object, which is not read. Refuses one that is too large.
+    fn size(&self, id: Oid) -> Result<u64, String> {
+        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(message_of)?;
+        if size as u64 > MOST_MANIFEST_BYTES {
+            return Err(too_large().to_string());
+        }
+        Ok(size as u64)
+    }
+
+    /// An object that is a folder.
+    fn tree(&self, id: Oid) -> Result<git2::Tree<'r>, String> {
+        self.size(id)?;
+        self.repository.find_tree(id).map_err(message_of)
+    }
+
+    /// A folder that a path leads through.
+    fn folder(&self, id: Oid) -> Result<git2::Tree<'r>, String> {
+        if let Some(known) = self.folders.borrow().get(&id) {
+            return Ok(known.clone());
+        }
+        let folder = self.tree(id)?;
+        self.visit(folder.len())?;
+        self.folders.borrow_mut().insert(id, folder.clone());
+        Ok(folder)
+    }
+
+    /// The target of a link.
+    fn target(&self, link: Oid) -> Result<String, String> {
+        if self.size(link)? > MOST_LINK_BYTES {
+            return Err(format!("a link is longer than {MOST_LINK_BYTES} bytes"));
+        }
+        String::from_utf8(self.blob(link)?).map_err(|_| MISSING.to_owned())
+    }
+
+    /// Resolves a path through links. Each part counts as an entry, because a link can lead anywhere.
     fn find(&self, path: &Path) -> Result<GitTreeEntry, String> {
         let mut path = normalize(path);
         'links: for _ in 0..=MOST_LINKS {
-            let mut here = GitTreeEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+            let mut here = GitTreeEntry { path: PathBuf::new(), id: self.root, kind: ObjectType::Tree };
             let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
             while let Some(part) = parts.next() {
+                self.visit(1)?;
                 let missing = || MISSING.to_owned();
-                let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
-                    // The object is in the commit, but not in this clone.
-                    ObjectType::Tree => error.message().to_owned(),
-                    _ => missing(),
-                })?;
-                let name = part.as_os_str().to_str().ok_or_else(missing)?;
+                if here.kind != ObjectType::Tree {
+                    return Err(missing());
+                }
+                let folder = self.folder(here.id)?;
+                // git2 panics at a NUL byte.
+                let name = part.as_os_str().to_str().filter(|name| !name.contains('\0')).ok_or_else(missing)?;
                 let entry = folder.get_name(name).ok_or_else(missing)?;
                 if entry.filemode() == LINK {
-                    let target = self.blob(entry.id())?;
-                    let target = String::from_utf8(target).map_err(|_| missing())?;
-                    let mut leads = normalize(&here.path.join(target));
+                    let mut leads = normalize(&here.path.join(self.target(entry.id())?));
                     leads.extend(parts);
                     if leads.is_absolute() || leads.starts_with("..") {
                         return Err("a link leads outside the repository".into());
@@ -304,7 +366,7 @@ impl Files<'_> {
     fn instead_of(&self, path: &Path) -> String {
         let path = normalize(path);
         let found = path.ancestors().skip(1).find_map(|folder| {
-            let tree = self.repository.find_tree(self.find(folder).ok()?.id).ok()?;
+            let tree = self.folder(self.find(folder).ok()?.id).ok()?;
             let wanted = path.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
             let names = tree.iter().filter_map(|item| item.name().ok().map(str::to_owned));
             let names: Vec<String> = names.filter(|name| !is_hidden(name)).collect();
@@ -318,10 +380,7 @@ impl Files<'_> {
     }
 
     fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
-        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(message_of)?;
-        if size as u64 > MOST_MANIFEST_BYTES {
-            return Err(too_large().to_string());
-        }
+        self.size(id)?;
         self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(message_of)
     }
 
@@ -351,21 +410,15 @@ impl Files<'_> {
     /// Collects the manifests below a folder. The function is long because all kinds of entries are cases of one table: their
     /// order decides.
     fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
-        let tree = self.repository.find_tree(folder.id).map_err(message_of)?;
+        let tree = self.tree(folder.id)?;
         for item in &tree {
-            if self.stop.stops() {
-                return Err("interrupted".into());
-            }
+            self.visit(1)?;
             let Ok(name) = item.name() else {
                 refuse_name(&item, shown)?;
                 continue;
             };
             if is_hidden(name) {
                 continue;
-            }
-            walk.seen += 1;
-            if walk.seen > MOST_ENTRIES {
-                return Err(format!("{}: more than {MOST_ENTRIES} files and folders", folder.path.display()));
             }
             let shown = shown.join(name);
             let about = |reason: String| format!("{}: {reason}", shown.display());
@@ -402,9 +455,8 @@ impl Files<'_> {
                     walk.open.pop();
                 }
                 ObjectType::Blob if is_manifest(name) => {
-                    let bytes = self.blob(entry.id).map_err(about)?;
-                    walk.total += bytes.len() as u64;
-                    walk.found.push((shown, entry.path, bytes));
+                    walk.total += self.size(entry.id).map_err(about)?;
+                    walk.found.push((shown, entry));
                     if walk.found.len() > MOST_FILES || walk.total > MOST_TOTAL_BYTES {
                         return Err(too_many(folder.path.display()).message);
                     }
