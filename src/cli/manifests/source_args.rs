@@ -3,7 +3,7 @@
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::cli::prelude::*;
-use crate::manifest::tree::{Disk, SurroundedTree, UnsetValues};
+use crate::manifest::tree::{Disk, StopCheck, SurroundedTree, UnsetValues};
 use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.
@@ -17,9 +17,21 @@ pub(crate) struct Loading {
 impl Loading {
     /// Reads files and folders with these options, and `around` as the surrounding manifests if there are any.
     pub(crate) fn tree(&self, paths: &[PathBuf], around: &[PathBuf], unset: UnsetValues) -> Arc<dyn Tree> {
+        self.stoppable(paths, around, unset, &StopCheck::default())
+    }
+
+    /// Like [`Self::tree`], until `stop` says so.
+    pub(crate) fn stoppable(
+        &self,
+        paths: &[PathBuf],
+        around: &[PathBuf],
+        unset: UnsetValues,
+        stop: &StopCheck,
+    ) -> Arc<dyn Tree> {
         let disk = |paths: &[PathBuf]| -> Arc<dyn Tree> {
             let mut disk = Disk::new(paths.to_vec());
             disk.allow_outside_files = self.allow_outside_files;
+            disk.stop = stop.clone();
             Arc::new(disk)
         };
         SurroundedTree::wrap(disk(paths), (!around.is_empty()).then(|| disk(around)), unset)

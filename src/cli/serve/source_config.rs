@@ -216,11 +216,13 @@ impl ConfiguredSource {
     ) -> Result<FollowedSource, Diagnostic> {
         let Self { name, location, surrounding, interval, .. } = self;
         let cancel = Cancel::default();
+        let stopped = cancel.clone();
+        let stop = StopCheck::new(move || stopped.is_cancelled());
         let (mut fetches, mut lineage) = (None, None);
         let values = Arc::new(SourceValues::new(self.values));
         let (tree, watched): (Arc<dyn Tree>, Vec<PathBuf>) = match self.repository {
             None => {
-                let tree = loading.tree(&location.paths, &surrounding, UnsetValues::Require);
+                let tree = loading.stoppable(&location.paths, &surrounding, UnsetValues::Require, &stop);
                 let watched = location.paths.iter().cloned().chain(surrounding).collect();
                 (tree, watched)
             }
@@ -229,8 +231,7 @@ impl ConfiguredSource {
                 let (mut at_revision, schedule) = repository_tree(&name, repository, inside, interval, mirrors)?;
                 fetches = schedule;
                 lineage = at_revision.lineage.clone();
-                let stopped = cancel.clone();
-                at_revision.stop = StopCheck::new(move || stopped.is_cancelled());
+                at_revision.stop = stop;
                 at_revision.allow_outside_files = loading.allow_outside_files;
                 at_revision.surrounding = surrounding;
                 at_revision.values = Arc::clone(&values);

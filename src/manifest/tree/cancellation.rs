@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-/// Tells a reading whether to stop. A hostile repository can make one take minutes, in which a server could not end.
+/// Tells a reading whether to stop. A hostile repository or folder can make one take minutes, in which a server could not end.
 #[derive(Clone, Default)]
 pub(crate) struct StopCheck(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 

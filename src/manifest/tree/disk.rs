@@ -36,6 +36,7 @@ use std::sync::{Arc, Weak};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
+use super::cancellation::StopCheck;
 use super::contents::{ReadManifest, manifest_file, value_of};
 use super::faults::{no_manifest, outside, unreadable};
 use super::file_stamp::{FileStamp, NotedFile};
@@ -57,6 +58,8 @@ pub struct Disk {
     pub paths: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
+    /// Ends a search for manifests early.
+    pub(crate) stop: StopCheck,
     /// The files that were read, for the commit that a revision is recorded with.
     reads: ReadTracker,
     /// The texts of the last reading that are still in use: an equal text is not in memory twice. Clones share them.
@@ -130,7 +133,9 @@ impl Tree for Disk {
                 continue;
             }
             let before = diagnostics.len();
-            let Some((jail, found)) = search(path, self.allow_outside_files, &mut diagnostics) else { continue };
+            let Some((jail, found)) = search(path, self.allow_outside_files, &self.stop, &mut diagnostics) else {
+                continue;
+            };
             if found.is_empty() && diagnostics.len() == before {
                 diagnostics.push(no_manifest(path.display()));
             }

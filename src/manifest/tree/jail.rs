@@ -34,9 +34,11 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
+use super::cancellation::StopCheck;
 use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, with_similar};
 use super::file_stamp::FileStamp;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
+use super::limits::{MOST_DEPTH, MOST_ENTRIES};
 use super::paths::{is_hidden, is_manifest};
 use crate::files::folder_of;
 use crate::model::{Diagnostic, Fault};
@@ -189,7 +191,8 @@ impl Jail {
         refuse_git(&real)?;
         let facts = folder.dir_metadata()?;
         let mut entries = Vec::new();
-        for entry in folder.entries()? {
+        // One more than a search visits ends it.
+        for entry in folder.entries()?.take(MOST_ENTRIES + 1) {
             let entry = entry?;
             entries.push((entry.file_name(), entry.file_type().is_ok_and(|it| it.is_file())));
         }
@@ -203,11 +206,28 @@ struct Search<'j> {
     jail: &'j Jail,
     /// The folders on the path, to detect links that loop.
     above: Vec<(u64, u64)>,
+    /// The number of entries seen: a few folders with links to each other stand for any number of paths.
+    seen: usize,
+    stop: &'j StopCheck,
+    /// Why the search ended early.
+    ended: Option<String>,
     found: Vec<PathBuf>,
     diagnostics: &'j mut Vec<Diagnostic>,
 }
 
 impl Search<'_> {
+    /// Counts an entry. Returns whether to visit it.
+    fn goes_on(&mut self) -> bool {
+        self.seen += 1;
+        if self.ended.is_none() && self.stop.stops() {
+            self.ended = Some("interrupted".to_owned());
+        }
+        if self.ended.is_none() && self.seen > MOST_ENTRIES {
+            self.ended = Some(format!("more than {MOST_ENTRIES} files and folders"));
+        }
+        self.ended.is_none()
+    }
+
     /// Finds manifests in a folder and its subfolders.
     fn walk(&mut self, inside: &Path) {
         let path = self.jail.path_of(inside);
@@ -218,8 +238,18 @@ impl Search<'_> {
         if self.above.contains(&identity) {
             return self.diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
+        if self.above.len() >= MOST_DEPTH {
+            let reason = format!("more than {MOST_DEPTH} folders deep");
+            return self.diagnostics.push(unreadable(path.display(), reason));
+        }
         self.above.push(identity);
-        for (name, is_file) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
+        for (name, is_file) in entries {
+            if !self.goes_on() {
+                break;
+            }
+            if is_hidden(&name.to_string_lossy()) {
+                continue;
+            }
             match is_file && name.to_str().is_some_and(is_manifest) {
                 true if self.jail.ignored.leaves_out(&inside.join(&name), false) => {}
                 true => self.found.push(path.join(&name)),
@@ -265,6 +295,7 @@ impl Search<'_> {
 pub(super) fn search(
     path: &Path,
     allow_outside: bool,
+    stop: &StopCheck,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(Jail, Vec<PathBuf>)> {
     let folder = path.is_dir();
@@ -279,9 +310,11 @@ pub(super) fn search(
     let mut found = Vec::new();
     if folder {
         diagnostics.extend(jail.read_ignored().err());
-        let mut search = Search { jail: &jail, above: Vec::new(), found, diagnostics };
+        let mut search = Search { jail: &jail, above: Vec::new(), seen: 0, stop, ended: None, found, diagnostics };
         search.walk(Path::new(""));
+        let ended = search.ended;
         found = search.found;
+        diagnostics.extend(ended.map(|reason| unreadable(path.display(), reason)));
         return Some((jail, found));
     }
     match jail.metadata(jail.inside(path)) {
@@ -294,7 +327,7 @@ pub(super) fn search(
 
 /// The manifest files at or below a path, through any links.
 pub(crate) fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default()
+    search(path, true, &StopCheck::default(), diagnostics).map(|(_, found)| found).unwrap_or_default()
 }
 
 /// Reads a regular file anywhere but inside `.git`, up to `most` bytes plus one.
@@ -335,4 +368,36 @@ fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, Acces
 
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_without_end_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: String| folder.path().join(name);
+        // Each of the folders has two links to the next one, which makes 2^29 paths.
+        for at in 0..30 {
+            fs::create_dir(path(format!("d{at}"))).unwrap();
+        }
+        for at in 1..30 {
+            for link in ["a", "b"] {
+                std::os::unix::fs::symlink(format!("../d{at}"), path(format!("d{}/{link}", at - 1))).unwrap();
+            }
+        }
+        let jail = Jail::new(folder.path(), false).unwrap();
+        let ended = |seen: usize, stop: &StopCheck| {
+            let (above, ended, found, mut diagnostics) = (Vec::new(), None, Vec::new(), Vec::new());
+            let mut search = Search { jail: &jail, above, seen, stop, ended, found, diagnostics: &mut diagnostics };
+            search.walk(Path::new(""));
+            let ended = search.ended.unwrap();
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
+            ended
+        };
+        assert_eq!(ended(MOST_ENTRIES - 500, &StopCheck::default()), "more than 500000 files and folders");
+        assert_eq!(ended(0, &StopCheck::new(|| true)), "interrupted");
+    }
 }

@@ -123,6 +123,18 @@ fn integers_that_would_lose_digits_are_faults() {
 }
 
 #[test]
+fn a_folder_that_is_too_deep_is_an_error() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &format!("{HEAD}  type: dashboard\n"));
+    fs::create_dir_all(folder.path("m").join("d/".repeat(99))).unwrap();
+    let run = folder.run("validate m");
+    assert_eq!(run.code, 0, "{}", run.all());
+    fs::create_dir_all(folder.path("m").join("d/".repeat(100))).unwrap();
+    let all = folder.run("validate m --format json").all();
+    assert!(all.contains("ERR_EDGEWRIGHT_UNREADABLE") && all.contains("more than 100 folders deep"), "{all}");
+}
+
+#[test]
 fn a_file_whose_name_is_not_utf8_is_an_error() {
     let folder = Folder::new();
     folder.write("m/a.yaml", &format!("{HEAD}  type: dashboard\n"));
