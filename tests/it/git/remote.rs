@@ -255,6 +255,36 @@ fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
 }
 
 #[test]
+fn a_tag_with_the_name_of_the_branch_does_not_take_over_the_source() {
+    let folder = pushed();
+    let first = head(&folder, "repo");
+    folder.write("repo/edge/one.yaml", &edge("one", "evil"));
+    for line in ["-C repo commit -q -a -m evil", "-C repo tag main", &format!("-C repo reset -q --hard {first}")] {
+        git(&folder, line);
+    }
+    let remote = format!("file://{}", folder.path("srv/edge.git").display());
+    for repository in [remote.as_str(), "srv/edge.git"] {
+        configure(&folder, &format!("repository: \"{repository}\", ref: main, interval: 1s"));
+        let serve = serve(&folder);
+        until_shown(&serve, "a");
+        git(&folder, "-C repo push -q ../srv/edge.git refs/tags/main");
+        let found = in_state(&serve, "shop", "Failed").to_string();
+        let said = "`main` is ambiguous: the repository has `refs/tags/main` and `refs/heads/main`";
+        assert!(found.contains(said) && found.contains("such as `refs/heads/main`"), "{found}");
+        assert_eq!(shown(&serve), "a");
+        git(&folder, "-C repo push -q ../srv/edge.git :refs/tags/main");
+        in_state(&serve, "shop", "Synced");
+    }
+    git(&folder, "-C repo push -q ../srv/edge.git refs/tags/main");
+    for (revision, description) in [("refs/tags/main", "evil"), ("refs/heads/main", "a")] {
+        configure(&folder, &format!("repository: \"{remote}\", ref: {revision}, interval: 1s"));
+        let serve = serve(&folder);
+        until_shown(&serve, description);
+        in_state(&serve, "shop", "Synced");
+    }
+}
+
+#[test]
 fn a_damaged_mirror_is_fetched_anew() {
     let folder = pushed();
     let server = GitServer::start(&folder.path("srv"), None);

@@ -31,7 +31,12 @@ impl RevisionSpec {
     /// The commit in a local repository, and the tag that was chosen from a range of versions.
     pub(super) fn resolve(&self, repository: &Repository) -> Result<(Oid, Option<String>), Diagnostic> {
         let range = match self {
-            Self::Ref(name) => return Ok((commit(repository, name)?, None)),
+            Self::Ref(name) => {
+                if let Some(error) = self.ambiguous(|full| repository.find_reference(full).is_ok()) {
+                    return Err(error);
+                }
+                return Ok((commit(repository, name)?, None));
+            }
             Self::Semver(range) => range,
         };
         let tags = repository
@@ -91,6 +96,23 @@ impl RevisionSpec {
     pub(crate) fn may_be_commit(&self) -> bool {
         let is_hex = |name: &str| (7..=40).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_hexdigit());
         matches!(self, Self::Ref(name) if is_hex(name))
+    }
+
+    /// The error for a short name of several refs. Git prefers a tag, so whoever may push one could replace a protected
+    /// branch.
+    pub(crate) fn ambiguous(&self, exists: impl Fn(&str) -> bool) -> Option<Diagnostic> {
+        let Self::Ref(revision) = self else { return None };
+        // A revision of a local repository can be an expression such as `main~1`.
+        let end = [revision.find(['^', '~', ':']), revision.find("@{")].into_iter().flatten().min();
+        let name = revision.get(..end.unwrap_or(revision.len())).unwrap_or_default();
+        if self.commit_id().is_some() || exists(name) {
+            return None;
+        }
+        let full = ["", "tags/", "remotes/", "heads/"].map(|folder| format!("refs/{folder}{name}"));
+        let mut found = full.iter().filter(|full| exists(full));
+        let (one, other) = (found.next()?, found.next_back()?);
+        let message = format!("Git revision `{name}` is ambiguous: the repository has `{one}` and `{other}`");
+        Some(not_read(message).help(format!("set `ref` to the full name of one of them, such as `{other}`")))
     }
 
     /// The error for a revision that a repository with these refs does not have.
@@ -185,6 +207,16 @@ mod tests {
             (RevisionSpec::semver("^2").unwrap(), None),
         ] {
             assert_eq!(wanted.pick(&listed), expected.map(|(name, c)| (name, id(c))), "{wanted}");
+        }
+        let exists = |name: &str| listed.iter().any(|(known, _)| known == name);
+        let ambiguous = |name: &str| of(name).ambiguous(exists).map(|error| error.message).unwrap_or_default();
+        for name in ["v1", "v1~2", "v1^{commit}", "v1@{1}"] {
+            assert!(
+                ambiguous(name).ends_with("`v1` is ambiguous: the repository has `refs/tags/v1` and `refs/heads/v1`")
+            );
+        }
+        for name in ["HEAD", "main", "heads/v1", "refs/heads/v1", "refs/tags/v1", "other", &"9".repeat(40)] {
+            assert_eq!(ambiguous(name), "", "{name}");
         }
         let chosen = |wanted: &RevisionSpec| wanted.chosen_tag("refs/tags/v1.3.0").map(str::to_owned);
         assert_eq!(chosen(&RevisionSpec::semver("^1").unwrap()).as_deref(), Some("v1.3.0"));

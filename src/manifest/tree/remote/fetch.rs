@@ -15,6 +15,7 @@ use super::failure::FetchFault;
 use super::git_process::RunningFetch;
 use super::mirrors::{create_folder, remove_leftovers};
 use crate::files::if_exists;
+use crate::model::Diagnostic;
 
 /// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;
@@ -76,10 +77,11 @@ impl RemoteMirror {
             other => other,
         })?;
         let listed: Vec<(String, Oid)> = listed.lines().filter_map(listed_ref).collect();
-        let missing = || {
-            let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
-            FetchFault::remote(missing.message, missing.help.unwrap_or_default())
-        };
+        let refused = |error: Diagnostic| FetchFault::remote(error.message, error.help.unwrap_or_default());
+        let missing = || refused(self.wanted.missing(listed.iter().map(|(name, _)| name.as_str())));
+        if let Some(error) = self.wanted.ambiguous(|name| listed.iter().any(|(known, _)| known == name)) {
+            return Err(refused(error));
+        }
         let picked = self.wanted.pick(&listed);
         let mut fetch = |specs: &[String]| {
             let options =
