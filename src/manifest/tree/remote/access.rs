@@ -7,6 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{self, Path, PathBuf};
 use std::{env, io};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::percent_decode_str;
 use zeroize::Zeroizing;
 
 use super::url::{GitTransport, RemoteUrl};
@@ -65,6 +68,7 @@ pub(crate) enum PasswordPlace {
 
 /// The credentials for one fetch.
 pub(super) struct LoadedAccess {
+    user: String,
     secret: Option<Secret>,
     /// The variables for git.
     pub environment: Vec<(String, OsString)>,
@@ -144,7 +148,7 @@ impl RemoteAccess {
             environment.push((format!("GIT_CONFIG_VALUE_{at}"), value.into()));
         }
         let known_hosts = self.known_hosts_file.as_deref().unwrap_or(Path::new("known_hosts")).display().to_string();
-        Ok(LoadedAccess { secret, environment, known_hosts })
+        Ok(LoadedAccess { user: user.to_owned(), secret, environment, known_hosts })
     }
 
     /// Reads the password, or the passphrase of the key.
@@ -204,10 +208,24 @@ impl RemoteAccess {
 }
 
 impl LoadedAccess {
-    /// A text without the secret, should a server repeat it.
+    /// A text without the secret, should a server repeat it: as it is, as in the header of a request, or in a URL.
     pub(super) fn without_secrets(&self, text: &str) -> String {
-        let secret = self.secret.as_ref().filter(|secret| !secret.is_empty());
-        secret.map_or_else(|| text.to_owned(), |secret| text.replace(secret.expose(), MASK))
+        let Some(secret) = self.secret.as_ref().map(Secret::expose).filter(|secret| !secret.is_empty()) else {
+            return text.to_owned();
+        };
+        let pair = Zeroizing::new(format!("{}:{secret}", self.user));
+        let mut masked = text.replace(secret, MASK);
+        for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            masked = masked.replace(&alphabet.encode(pair.as_bytes()), MASK);
+        }
+        let words = masked.split_inclusive(char::is_whitespace).map(|word| {
+            let space = word.get(word.trim_end().len()..).unwrap_or_default();
+            match percent_decode_str(word).decode_utf8_lossy().contains(secret) {
+                true => format!("{MASK}{space}"),
+                false => word.to_owned(),
+            }
+        });
+        words.collect()
     }
 }
 
@@ -279,6 +297,20 @@ mod tests {
         }
         fs::write(&file, "\n").unwrap();
         assert!(load().is_err_and(|(message, _)| message.contains("is empty")));
+    }
+
+    #[test]
+    fn a_secret_that_a_server_repeats_is_masked_in_each_of_its_forms() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        fs::write(&file, "p@ss/w+ord?>").unwrap();
+        let password = Some(PasswordPlace::File(file));
+        let access = RemoteAccess { username: Some("me".into()), password, ..RemoteAccess::default() };
+        let loaded = access.load(&url("https://git.example.com/edge"), folder.path()).unwrap();
+        let said = "you sent me:p@ss/w+ord?> as Basic bWU6cEBzcy93K29yZD8+\r\nor bWU6cEBzcy93K29yZD8- in \
+                    https://me:p%40ss%2fw%2Bord%3F%3E@git.example.com/\nremote: 1% of it\n";
+        let masked = "you sent me:******** as Basic ********\r\nor ******** in ********\nremote: 1% of it\n";
+        assert_eq!(loaded.without_secrets(said), masked);
     }
 
     #[test]
