@@ -285,6 +285,18 @@ fn a_tag_with_the_name_of_the_branch_does_not_take_over_the_source() {
 }
 
 #[test]
+fn a_server_with_only_the_dumb_protocol_is_refused() {
+    let folder = pushed();
+    git(&folder, "-C srv/edge.git update-server-info");
+    let server = GitServer::start(&folder.path("srv"), None);
+    configure(&folder, &format!("repository: \"{}\", interval: 1h", server.dumb_url("edge.git")));
+    let serve = serve(&folder);
+    let found = in_state(&serve, "shop", "Failed").to_string();
+    assert!(found.contains("the server has only the dumb HTTP protocol of Git"), "{found}");
+    assert!(fs::read_dir(folder.path("store/mirrors")).unwrap().next().is_none(), "something was fetched");
+}
+
+#[test]
 fn a_damaged_mirror_is_fetched_anew() {
     let folder = pushed();
     let server = GitServer::start(&folder.path("srv"), None);

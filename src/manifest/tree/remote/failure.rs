@@ -21,11 +21,16 @@ const NOISE: [&str; 9] = [
     "From ",
 ];
 /// Phrases of git and ssh, their meaning, and what to do.
-const KNOWN: [(&str, &str, &str); 5] = [
+const KNOWN: [(&str, &str, &str); 6] = [
     (
         "Authentication failed for ",
         "the server refused the credentials",
         "check `username`, `password_file` or `password_env`, and that the token may read the repository",
+    ),
+    (
+        "dumb http transport",
+        "the server has only the dumb HTTP protocol of Git, in which nothing limits what is received",
+        "use a server with the smart protocol, such as `git http-backend`, or SSH",
     ),
     ("bad permissions", "other users can read `ssh_key_file`", "run `chmod 600` on it"),
     (

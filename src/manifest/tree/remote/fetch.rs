@@ -19,6 +19,9 @@ use crate::model::Diagnostic;
 
 /// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;
+/// The whole history, however long. With any depth, git refuses the dumb HTTP protocol: there, a fetch is any number of files,
+/// and only the size of each is limited.
+const WHOLE: &str = "--depth=2147483647";
 /// The ref of a mirror that a fetch moves.
 const FETCHED: &str = "refs/edgewright/fetched";
 const DISK: &str = "check free disk space and the permissions of the store's folder";
@@ -86,7 +89,7 @@ impl RemoteMirror {
         let mut fetch = |specs: &[String]| {
             let options =
                 ["fetch", "--progress", "--prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
-            let from = ["--", self.url.text.as_str()];
+            let from = [WHOLE, "--", self.url.text.as_str()];
             let arguments: Vec<&str> =
                 options.into_iter().chain(from).chain(specs.iter().map(String::as_str)).collect();
             git(&arguments).map_err(|fault| {

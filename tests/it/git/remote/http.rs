@@ -58,6 +58,11 @@ impl GitServer {
         format!("http://{}/{name}", self.address)
     }
 
+    /// The URL of a repository over the dumb protocol.
+    pub(super) fn dumb_url(&self, name: &str) -> String {
+        self.url(&format!("dumb/{name}"))
+    }
+
     /// The URL of a repository at another port, from where each request is redirected here.
     pub(super) fn redirected_url(&self, name: &str) -> String {
         let (listener, to) = (TcpListener::bind("127.0.0.1:0").unwrap(), self.url(""));
@@ -117,6 +122,8 @@ impl Hosting {
             return writer.write_all(refusal.as_bytes()).ok();
         }
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        // Without the name of a service, Git serves files.
+        let (path, query) = path.strip_prefix("/dumb").map_or((path, query), |path| (path, ""));
         let mut command = Command::new("git");
         command
             .arg("http-backend")
