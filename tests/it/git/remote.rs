@@ -297,6 +297,23 @@ fn a_server_with_only_the_dumb_protocol_is_refused() {
 }
 
 #[test]
+fn a_shallow_repository_is_followed() {
+    let folder = pushed();
+    push(&folder, &edge("one", "b"));
+    let url = |name: &str| format!("file://{}", folder.path(name).display());
+    git(&folder, &format!("clone -q --bare --depth 1 {} srv/shallow.git", url("srv/edge.git")));
+    configure(&folder, &format!("repository: \"{}\", interval: 1s", url("srv/shallow.git")));
+    let serve = serve(&folder);
+    until_shown(&serve, "b");
+    in_state(&serve, "shop", "Synced");
+    let pushed = push(&folder, &edge("one", "c"));
+    git(&folder, "-C srv/shallow.git fetch -q --depth 1 origin +main:main");
+    until_shown(&serve, "c");
+    until("the pushed commit", || (status(&serve, "shop")["last_applied"]["commit"] == pushed).then_some(()));
+    in_state(&serve, "shop", "Synced");
+}
+
+#[test]
 fn a_damaged_mirror_is_fetched_anew() {
     let folder = pushed();
     let server = GitServer::start(&folder.path("srv"), None);

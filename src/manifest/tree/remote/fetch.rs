@@ -19,8 +19,8 @@ use crate::model::Diagnostic;
 
 /// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;
-/// The whole history, however long. With any depth, git refuses the dumb HTTP protocol: there, a fetch is any number of files,
-/// and only the size of each is limited.
+/// The whole history that the server has, however long. With any depth, git also fetches from a shallow repository, and it
+/// refuses the dumb HTTP protocol: there, a fetch is any number of files, and only the size of each is limited.
 const WHOLE: &str = "--depth=2147483647";
 /// The ref of a mirror that a fetch moves.
 const FETCHED: &str = "refs/edgewright/fetched";

@@ -71,7 +71,9 @@ impl Drop for Mirrors {
 pub(super) fn remove_leftovers(mirror: &Path) {
     let is_partial = |extension: Option<&str>| !matches!(extension, Some("pack" | "idx" | "rev"));
     remove_in(&mirror.join("objects/pack"), is_partial);
-    remove_in(&mirror.join("refs/edgewright"), |extension| extension == Some("lock"));
+    for folder in [mirror.join("refs/edgewright"), mirror.to_owned()] {
+        remove_in(&folder, |extension| extension == Some("lock"));
+    }
 }
 
 /// Removes the files of a folder with some extensions.
@@ -112,13 +114,13 @@ mod tests {
         assert!(kept.exists() && !fetched.exists());
 
         // The next fetch removes what one left that was killed.
-        let paths = ["objects/pack/pack-1.pack", "objects/pack/pack-1.rev", "objects/pack/tmp_pack_x"];
-        let [pack, index, partial] = paths.map(|path| kept.join(path));
-        for file in [&pack, &index, &partial] {
+        let paths = ["objects/pack/pack-1.pack", "objects/pack/pack-1.rev", "objects/pack/tmp_pack_x", "shallow.lock"];
+        let [pack, index, partial, lock] = paths.map(|path| kept.join(path));
+        for file in [&pack, &index, &partial, &lock] {
             fs::write(file, "").unwrap();
         }
         remove_leftovers(&kept);
-        assert!(pack.exists() && index.exists() && !partial.exists());
+        assert!(pack.exists() && index.exists() && !partial.exists() && !lock.exists());
     }
 
     #[test]
