@@ -1,13 +1,12 @@
 //! The watched folders. A watch belongs to a folder and not to its path, so a folder that is swapped, moved or
 //! recreated needs a new watch.
 
-use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::reconcile::prelude::*;
 use crate::{files::folder_of, manifest::tree::absolute, reconcile::sync_loop::open_writes::OpenWrites};
@@ -15,14 +14,16 @@ use crate::{files::folder_of, manifest::tree::absolute, reconcile::sync_loop::op
 /// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// Watches for files and folders, through links.
+/// Watches for files and folders. A path may be a link. Links below it are not followed, so that a watch never leaves its
+/// folder: what they lead to inside the folder is watched there, and runs read nothing else unless that was allowed.
 pub(crate) struct Folders {
-    watcher: RecommendedWatcher,
+    /// None before the first [`refresh`](Self::refresh), and while the system has no watches left.
+    _watcher: Option<RecommendedWatcher>,
     paths: Vec<PathBuf>,
     /// The state of each path when its watch was created.
     watched: Vec<WatchedPath>,
-    /// Set when a path, a parent folder or a link in a folder is created or removed. The inode alone is not enough, because a
-    /// new folder may reuse it.
+    /// Set when a path or a parent folder is created or removed. The inode alone is not enough, because a new folder may
+    /// reuse it.
     moved: Arc<AtomicBool>,
     writes: Arc<OpenWrites>,
     changed: Arc<dyn Fn() + Send + Sync>,
@@ -41,48 +42,36 @@ struct WatchedPath {
 type FileId = (PathBuf, u64, u64);
 
 impl Folders {
-    /// Watches paths, notes each event in `writes`, and calls `changed`. Paths that do not exist yet are watched from the
-    /// nearest folder above them that does.
-    pub(crate) fn watch(
-        paths: &[PathBuf],
-        writes: Arc<OpenWrites>,
-        changed: impl Fn() + Send + Sync + 'static,
-    ) -> notify::Result<Self> {
+    /// Prepares watches for paths, which note each event in `writes` and call `changed`. The first
+    /// [`refresh`](Self::refresh) creates them.
+    pub(crate) fn new(paths: &[PathBuf], writes: Arc<OpenWrites>, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
-        let (changed, moved) = (Arc::new(changed) as Arc<dyn Fn() + Send + Sync>, Arc::new(AtomicBool::new(false)));
-        let now: Vec<WatchedPath> = paths.iter().map(|path| WatchedPath::resolve(path)).collect();
-        let (watcher, watched) = match establish(&paths, &writes, &changed, &moved) {
-            Ok(established) => established,
-            Err(_) => {
-                // The first sync tries again and reports the reason. A folder that cannot be watched can often be read.
-                moved.store(true, Ordering::Release);
-                (establish(&[], &writes, &changed, &moved)?.0, now)
-            }
-        };
-        Ok(Self { watcher, paths, watched, moved, writes, changed })
+        let moved = Arc::new(AtomicBool::new(!paths.is_empty()));
+        Self { _watcher: None, paths, watched: Vec::new(), moved, writes, changed: Arc::new(changed) }
     }
 
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
     /// event in a watched folder.
     pub(crate) fn have_moved(&self) -> bool {
-        self.paths.iter().map(|path| WatchedPath::resolve(path)).ne(self.watched.iter().cloned())
+        self.resolve() != self.watched
     }
 
-    /// Recreates the watches if a path resolves differently than before. `source` is named in the log.
+    /// Creates the watches, again if a path resolves differently than before. Paths that do not exist yet are watched from the
+    /// nearest folder above them that does. A large folder takes long. `source` is named in the log.
     pub(crate) fn refresh(&mut self, source: &str) {
         for _ in 0..ATTEMPTS {
             let moved = self.moved.swap(false, Ordering::AcqRel);
-            let now: Vec<WatchedPath> = self.paths.iter().map(|path| WatchedPath::resolve(path)).collect();
+            let now = self.resolve();
             if !moved && now == self.watched {
                 return;
             }
-            match establish(&self.paths, &self.writes, &self.changed, &self.moved) {
-                Ok((watcher, watched)) => {
-                    // The new watches start before the old ones end.
-                    self.watcher = watcher;
-                    self.watched = watched;
-                }
+            // Recorded before the watches: if a path changes in between, the next check sees the difference.
+            self.watched = now;
+            match self.establish() {
+                // The new watches start before the old ones end.
+                Ok(watcher) => self._watcher = Some(watcher),
                 Err(error) => {
+                    // A folder that cannot be watched can often be read. The next sync tries again.
                     tracing::warn!(source, %error, "cannot watch the manifests; reading them at each interval instead");
                     self.moved.store(true, Ordering::Release);
                     return;
@@ -90,66 +79,49 @@ impl Folders {
             }
         }
     }
-}
 
-fn establish(
-    paths: &[PathBuf],
-    writes: &Arc<OpenWrites>,
-    changed: &Arc<dyn Fn() + Send + Sync>,
-    moved: &Arc<AtomicBool>,
-) -> notify::Result<(RecommendedWatcher, Vec<WatchedPath>)> {
-    let whole: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-    let links: HashSet<PathBuf> = whole.iter().flat_map(|path| links_below(path)).collect();
-    let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let Ok(event) = event else { return changed() };
-        // Reading the manifests also causes access events, so only the end of a write counts.
-        if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
-            return;
-        }
-        let comes_or_goes =
-            matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
-        // A folder and a link to it share a watch, which ends with the link.
-        let is_link = |at: &PathBuf| links.contains(at) || at.is_symlink();
-        let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
-        if comes_or_goes && event.paths.iter().any(|at| is_above(at) || is_link(at)) {
-            moved.store(true, Ordering::Release);
-        }
-        // The folder above may hold logs, or anything else that changes all the time.
-        let is_near = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at) || at.starts_with(path));
-        if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
-            return;
-        }
-        writes.note(&event, Instant::now());
-        changed();
-    })?;
-    let mut watched = Vec::new();
-    for path in paths {
-        // Record the path's state before the watch: if it changes in between, the next check sees the difference.
-        let now = WatchedPath::resolve(path);
-        // Editors replace files, and releases swap links: both events are in the parent folder.
-        watcher.watch(&now.above, RecursiveMode::NonRecursive)?;
-        if path.is_dir() {
-            watcher.watch(path, RecursiveMode::Recursive)?;
-        }
-        watched.push(now);
+    fn resolve(&self) -> Vec<WatchedPath> {
+        self.paths.iter().map(|path| WatchedPath::resolve(path)).collect()
     }
-    Ok((watcher, watched))
-}
 
-/// The links below a path.
-fn links_below(path: &Path) -> Vec<PathBuf> {
-    let (mut links, mut folders) = (Vec::new(), vec![path.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_symlink() => links.push(entry.path()),
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                _ => {}
+    /// Creates the watches for the paths as they were resolved last.
+    fn establish(&self) -> notify::Result<RecommendedWatcher> {
+        let whole: Vec<PathBuf> = self.paths.iter().map(|path| absolute(path)).collect();
+        let (writes, changed, moved) = (Arc::clone(&self.writes), Arc::clone(&self.changed), Arc::clone(&self.moved));
+        let handle = move |event: notify::Result<notify::Event>| {
+            let Ok(event) = event else { return changed() };
+            // Reading the manifests also causes access events, so only the end of a write counts.
+            if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
+                return;
             }
+            let comes_or_goes = matches!(
+                event.kind,
+                EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+            );
+            let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
+            if comes_or_goes && event.paths.iter().any(is_above) {
+                moved.store(true, Ordering::Release);
+            }
+            // The folder above may hold logs, or anything else that changes all the time.
+            let is_near = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at) || at.starts_with(path));
+            if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
+                return;
+            }
+            writes.note(&event, Instant::now());
+            changed();
+        };
+        let mut watcher = RecommendedWatcher::new(handle, Config::default().with_follow_symlinks(false))?;
+        // Editors replace files, and releases swap links: both events are in the parent folder.
+        for path in &self.watched {
+            watcher.watch(&path.above, RecursiveMode::NonRecursive)?;
         }
+        // Last: a folder that is also above another path stays watched with all below it.
+        for path in self.paths.iter().filter(|path| path.is_dir()) {
+            // With the dot, a path that is a link names the folder behind it, and events still have the path.
+            watcher.watch(&path.join("."), RecursiveMode::Recursive)?;
+        }
+        Ok(watcher)
     }
-    links
 }
 
 impl WatchedPath {
@@ -177,11 +149,33 @@ fn nearest_above(path: &Path) -> PathBuf {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
 
+    /// Much longer than an event takes.
+    const LONG: Duration = Duration::from_secs(20);
+
     fn watch(path: PathBuf) -> Folders {
-        Folders::watch(&[path], Arc::new(OpenWrites::default()), || {}).unwrap()
+        let mut folders = Folders::new(&[path], Arc::new(OpenWrites::default()), || {});
+        folders.refresh("shop");
+        folders
+    }
+
+    /// Watches paths. Returns the watches, what they note, and a message for each event.
+    fn watch_events(paths: &[PathBuf]) -> (Folders, Arc<OpenWrites>, Receiver<()>) {
+        let (sender, events) = channel();
+        let (writes, changed) = (Arc::new(OpenWrites::default()), move || {
+            let _ = sender.send(());
+        });
+        let mut folders = Folders::new(paths, Arc::clone(&writes), changed);
+        folders.refresh("shop");
+        (folders, writes, events)
+    }
+
+    /// Whether there was an event of a path.
+    fn has_seen(writes: &OpenWrites, path: &Path) -> bool {
+        writes.quiet_for(path, Instant::now()).is_some()
     }
 
     #[test]
@@ -209,20 +203,77 @@ mod tests {
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         fs::create_dir(&real).unwrap();
         symlink("real", &link).unwrap();
-        let (sender, events) = std::sync::mpsc::channel();
-        let changed = move || {
-            let _ = sender.send(());
-        };
-        let paths = [folder.path().to_owned()];
-        let mut folders = Folders::watch(&paths, Arc::new(OpenWrites::default()), changed).unwrap();
+        let (_folders, writes, events) = watch_events(&[folder.path().to_owned()]);
         fs::remove_file(&link).unwrap();
-        while !folders.moved.load(Ordering::Acquire) {
-            events.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
-        }
-        folders.refresh("shop");
-        while events.try_recv().is_ok() {}
         fs::write(real.join("a.yaml"), "a").unwrap();
-        events.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+        while !has_seen(&writes, &real.join("a.yaml")) {
+            events.recv_timeout(LONG).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_a_link_is_watched_with_all_that_is_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("real/below")).unwrap();
+        let link = folder.path().join("link");
+        symlink("real", &link).unwrap();
+        let (_folders, writes, events) = watch_events(std::slice::from_ref(&link));
+        fs::write(folder.path().join("real/below/a.yaml"), "a").unwrap();
+        // The files of a source have the path by which it was given.
+        while !has_seen(&writes, &link.join("below/a.yaml")) {
+            events.recv_timeout(LONG).unwrap();
+        }
+    }
+
+    #[test]
+    fn links_that_stand_for_very_many_paths_are_watched_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |number: usize| folder.path().join(format!(".x/d{number}"));
+        for number in 0..40 {
+            fs::create_dir_all(at(number)).unwrap();
+            for link in ["a", "b"] {
+                symlink(format!("../d{}", number + 1), at(number).join(link)).unwrap();
+            }
+        }
+        let (_folders, writes, events) = watch_events(&[folder.path().to_owned()]);
+        fs::write(at(39).join("a.yaml"), "a").unwrap();
+        while !has_seen(&writes, &at(39).join("a.yaml")) {
+            events.recv_timeout(LONG).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_outside_is_not_watched_through_a_link() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = folder.path().join("link");
+        symlink(outside.path(), &link).unwrap();
+        let (_folders, writes, events) = watch_events(&[folder.path().to_owned()]);
+        fs::write(outside.path().join("a.yaml"), "a").unwrap();
+        let own = folder.path().join("a.yaml");
+        fs::write(&own, "a").unwrap();
+        // Events come in order.
+        while !has_seen(&writes, &own) {
+            events.recv_timeout(LONG).unwrap();
+        }
+        assert!(!has_seen(&writes, &link.join("a.yaml")));
+    }
+
+    #[test]
+    fn a_folder_that_is_above_another_path_is_watched_with_its_new_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("below");
+        fs::create_dir(&below).unwrap();
+        let (_folders, writes, events) = watch_events(&[folder.path().to_owned(), below]);
+        let new = folder.path().join("new");
+        fs::create_dir(&new).unwrap();
+        events.recv_timeout(LONG).unwrap();
+        let began = Instant::now();
+        // The new folder is watched a moment after its event.
+        while events.try_recv().is_err() {
+            fs::write(new.join("a.yaml"), "a").unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+            assert!(began.elapsed() < LONG);
+        }
     }
 
     #[test]

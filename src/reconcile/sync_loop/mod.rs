@@ -102,10 +102,10 @@ pub fn follow(
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
     let (watched, interval) = (paths.to_vec(), INTERVAL);
     let source = FollowedSource { options, watched, interval, location, ..FollowedSource::default() };
-    WatchedSource::new(source)?.start(store, suspensions, None, report)
+    WatchedSource::new(source).start(store, suspensions, None, report)
 }
 
-/// A source whose files are watched, and whose loop has not started.
+/// A source to watch, whose loop has not started.
 pub(crate) struct WatchedSource {
     source: FollowedSource,
     folders: Folders,
@@ -115,14 +115,15 @@ pub(crate) struct WatchedSource {
 }
 
 impl WatchedSource {
-    /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
-    pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
+    /// Prepares to follow a source. Its watch starts with the first sync, before anything is read: no change is lost, and a
+    /// folder that takes long to watch holds up nothing but its source.
+    pub(crate) fn new(source: FollowedSource) -> Self {
         let (signals, received) = channel();
         let (events, writes) = (signals.clone(), Arc::new(OpenWrites::default()));
-        let folders = Folders::watch(&source.watched, Arc::clone(&writes), move || {
+        let folders = Folders::new(&source.watched, Arc::clone(&writes), move || {
             let _ = events.send(Signal::Sync);
-        })?;
-        Ok(Self { source, folders, writes, signals, received })
+        });
+        Self { source, folders, writes, signals, received }
     }
 
     /// Starts the loop like [`follow`], and takes over from the loop `before` of the same source, which the caller

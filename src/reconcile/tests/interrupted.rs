@@ -78,8 +78,8 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
     let report = move |report: RunReport, _: &Author| {
         let _ = reported.send(report.condition().0);
     };
-    let watched = WatchedSource::new(source(Arc::new(tree))).unwrap();
-    let guard = watched.start(Arc::clone(&store), suspensions, None, report).unwrap();
+    let guard =
+        WatchedSource::new(source(Arc::new(tree))).start(Arc::clone(&store), suspensions, None, report).unwrap();
     has_begun.recv_timeout(LONG).unwrap();
 
     let handle = guard.handle();

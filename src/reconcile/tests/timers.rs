@@ -105,8 +105,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     let report = move |report: RunReport, _: &Author| {
         reported.lock().unwrap().push((at.passed().as_secs(), report.condition().0));
     };
-    let watched = WatchedSource::new(source).unwrap();
-    let (mut watch, received) = watched.into_loop(store, suspensions, None, clock, report);
+    let (mut watch, received) = WatchedSource::new(source).into_loop(store, suspensions, None, clock, report);
     let simulation = Simulation { paused, tree: Arc::clone(&tree), handle: Arc::clone(&watch.handle) };
     script(&simulation);
     simulation.act(time, SourceHandle::stop);

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write,
     net::TcpStream,
+    os::unix::fs::symlink,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -72,6 +73,27 @@ fn a_folder_whose_parent_is_made_again_is_followed() {
     soon_shown(&serve, "second");
     folder.write("a/b/m/one.yaml", &edge("one", "third"));
     soon_shown(&serve, "third");
+}
+
+#[test]
+fn links_in_a_followed_folder_hold_up_neither_the_start_nor_a_sync_nor_the_end() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", "first"));
+    // Hidden, so that no run looks there: 2^39 paths, and another one to everything.
+    for number in 0..40 {
+        let at = folder.path(&format!("m/.x/d{number}"));
+        fs::create_dir_all(&at).unwrap();
+        for link in ["a", "b"] {
+            symlink(format!("../d{}", number + 1), at.join(link)).unwrap();
+        }
+    }
+    symlink("/", folder.path("m/.x/root")).unwrap();
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("one", "second"));
+    soon_shown(&serve, "second");
+    assert!(!serve.said().contains("cannot watch the manifests"), "{}", serve.said());
+    let run = serve.stop();
+    assert_eq!(run.code, 0, "{}", run.all());
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl<'a> LiveSources<'a> {
         if self.is_paused || self.store.followed_writer().is_some() {
             wanted.clear();
         }
-        let mut watched = self.watch_new(&wanted)?;
+        let mut watched = self.prepare_new(&wanted)?;
         let suspensions = self.suspensions.clone();
         self.list.set_forges(forges);
 
@@ -179,13 +179,13 @@ impl<'a> LiveSources<'a> {
         failed.map_or(Ok(changes), Err)
     }
 
-    /// Watches the sources that are not followed as they are. All that can fail is here, so that an error changes nothing.
-    fn watch_new(&mut self, wanted: &[ConfiguredSource]) -> Result<BTreeMap<String, WatchedSource>, Diagnostic> {
+    /// Prepares the sources that are not followed as they are. All that can fail is here, so that an error changes nothing.
+    fn prepare_new(&mut self, wanted: &[ConfiguredSource]) -> Result<BTreeMap<String, WatchedSource>, Diagnostic> {
         self.prepare_mirrors(wanted)?;
         let mut watched = BTreeMap::new();
         for source in wanted {
             if !self.running.iter().any(|(known, _)| known == source) {
-                watched.insert(source.name.clone(), self.watch(source)?);
+                watched.insert(source.name.clone(), self.prepare(source)?);
             }
         }
         if self.suspensions.is_none() && !watched.is_empty() {
@@ -221,11 +221,11 @@ impl<'a> LiveSources<'a> {
         Ok(())
     }
 
-    fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
+    fn prepare(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
         let Args { loading, ownership, drift, .. } = self.args;
         let followed = source.clone().into_followed(loading, ownership, *drift, self.mirrors.as_ref())?;
         let followed = FollowedSource { observer: self.observer.clone(), ..followed };
-        WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
+        Ok(WatchedSource::new(followed))
     }
 
     fn begin(
