@@ -25,6 +25,8 @@ pub(crate) struct Folders {
     /// Set when a path or a parent folder is created or removed. The inode alone is not enough, because a new folder may
     /// reuse it.
     moved: Arc<AtomicBool>,
+    /// Why the watches could not be created the last time. It is logged once, not with every sync.
+    failure: Option<String>,
     writes: Arc<OpenWrites>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
@@ -47,7 +49,8 @@ impl Folders {
     pub(crate) fn new(paths: &[PathBuf], writes: Arc<OpenWrites>, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         let moved = Arc::new(AtomicBool::new(!paths.is_empty()));
-        Self { _watcher: None, paths, watched: Vec::new(), moved, writes, changed: Arc::new(changed) }
+        let (watched, changed) = (Vec::new(), Arc::new(changed));
+        Self { _watcher: None, paths, watched, moved, failure: None, writes, changed }
     }
 
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
@@ -68,11 +71,22 @@ impl Folders {
             // Recorded before the watches: if a path changes in between, the next check sees the difference.
             self.watched = now;
             match self.establish() {
-                // The new watches start before the old ones end.
-                Ok(watcher) => self._watcher = Some(watcher),
+                Ok(watcher) => {
+                    // The new watches start before the old ones end.
+                    self._watcher = Some(watcher);
+                    self.failure = None;
+                }
                 Err(error) => {
                     // A folder that cannot be watched can often be read. The next sync tries again.
-                    tracing::warn!(source, %error, "cannot watch the manifests; reading them at each interval instead");
+                    let error = error.to_string();
+                    if self.failure.as_ref() != Some(&error) {
+                        tracing::warn!(
+                            source,
+                            %error,
+                            "cannot watch the manifests; reading them at each interval instead"
+                        );
+                        self.failure = Some(error);
+                    }
                     self.moved.store(true, Ordering::Release);
                     return;
                 }

@@ -26,9 +26,9 @@ use crate::support::{
     engine::{FailingEngine, Failure},
     http::{http, request},
     manifests::edge,
-    program::{Folder, Serve, until, within},
+    program::{CONFIG, Folder, Serve, until, within},
     server::{BASE_URL, VERSION_HEADER},
-    sources::{shown, until_shown},
+    sources::{replace, shown, until_shown},
 };
 
 /// Far below the 30 seconds after which a lost event does not matter any longer.
@@ -94,6 +94,23 @@ fn links_in_a_followed_folder_hold_up_neither_the_start_nor_a_sync_nor_the_end()
     assert!(!serve.said().contains("cannot watch the manifests"), "{}", serve.said());
     let run = serve.stop();
     assert_eq!(run.code, 0, "{}", run.all());
+}
+
+#[test]
+fn a_source_that_the_system_cannot_watch_is_read_at_its_interval() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", "first"));
+    folder.write(CONFIG, "sources:\n- {name: shop, path: m, interval: 1s}\n");
+    let Some(serve) = folder.serve_without_watches("") else { return };
+    let warnings = || serve.said().matches("cannot watch the manifests; reading them at each interval instead").count();
+    assert_eq!((shown(&serve), warnings()), (vec!["first".to_owned()], 1), "{}", serve.said());
+    folder.write("m/one.yaml", &edge("one", "second"));
+    until_shown(&serve, "second");
+    // A reload, too.
+    folder.write("docs/two.yaml", &edge("two", "third"));
+    replace(&folder, "sources:\n- {name: shop, path: m, interval: 1s}\n- {name: docs, path: docs, interval: 1s}\n");
+    until("the other source", || (shown(&serve) == ["second", "third"] && warnings() > 1).then_some(()));
+    assert_eq!(warnings(), 2, "each source has one, however often it is read\n{}", serve.said());
 }
 
 #[test]

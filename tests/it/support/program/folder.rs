@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::Arc,
 };
 
@@ -144,6 +144,16 @@ impl Folder {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
         let served = self.serve_in_shell(&script, Stdio::null(), &serve_line(options), &[]);
         served.unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+    }
+
+    /// The same where the system has no watches of files left. None where it does not let a test take them away.
+    pub(crate) fn serve_without_watches(&self, options: &str) -> Option<Serve> {
+        const TAKE: &str = "echo 0 >/proc/sys/user/max_inotify_instances";
+        let taken = Command::new("unshare").args(["-Ur", "sh", "-c", TAKE]).stderr(Stdio::null()).status();
+        taken.ok().filter(ExitStatus::success)?;
+        let script = format!("exec unshare -Ur sh -c '{TAKE} && exec \"$0\" \"$@\"' \"$0\" \"$@\"");
+        let served = self.serve_in_shell(&script, Stdio::null(), &serve_line(options), &[]);
+        Some(served.unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all())))
     }
 
     /// Serves from a shell, whose script ends with running the program.
