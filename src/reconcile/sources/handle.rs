@@ -16,7 +16,7 @@ use crate::reconcile::run::options::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::sync_loop::health::{Health, Status};
+use crate::reconcile::sync_loop::health::{Condition, Health, Status};
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
 use crate::reconcile::sync_loop::signal::Signal;
 use crate::reconcile::sync_loop::status::StatusBoard;
@@ -155,6 +155,11 @@ impl SourceHandle {
         self.note_suspension();
         self.request_sync();
         Ok(before)
+    }
+
+    /// The condition as the status shows it. A loop that was asked to stop has no problem when it ends.
+    pub(crate) fn shown_condition(&self) -> Condition {
+        if self.is_stopping() { self.health.condition() } else { self.health.condition_at(self.clock.now()) }
     }
 
     /// Begins a run, which a suspension or the end of the loop cancels.

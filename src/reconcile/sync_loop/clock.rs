@@ -26,7 +26,7 @@ pub(super) struct Moment {
 
 impl Clock {
     /// The time for durations.
-    pub(super) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         #[cfg(test)]
         if let Some(paused) = &self.paused {
             return paused.now();

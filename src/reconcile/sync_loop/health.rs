@@ -131,10 +131,11 @@ struct HealthState {
     /// The reason of an earlier process, and since when the source was in its state.
     restored: Option<(Reason, Timestamp)>,
     /// The last heartbeat.
-    beat: Instant,
+    beat: (Instant, Timestamp),
     /// The start of the current run.
-    running_since: Option<Instant>,
-    has_ended: bool,
+    running_since: Option<(Instant, Timestamp)>,
+    /// When the loop ended.
+    ended: Option<Timestamp>,
     /// Whether the store holds resources of the source.
     is_applied: bool,
     /// Whether the server is ready without the source.
@@ -157,9 +158,9 @@ impl Health {
         let state = HealthState {
             condition,
             restored: None,
-            beat: clock.now(),
+            beat: (clock.now(), clock.time()),
             running_since: None,
-            has_ended: false,
+            ended: None,
             is_applied: false,
             is_optional: false,
             last_attempt: None,
@@ -194,15 +195,15 @@ impl Health {
 
     /// Records a heartbeat.
     pub fn beat(&self) {
-        self.state.lock().beat = self.clock.now();
+        self.state.lock().beat = self.now();
     }
 
     /// Records the start of a run.
     pub fn begin(&self) {
         let mut state = self.state.lock();
-        state.beat = self.clock.now();
+        state.beat = self.now();
         state.running_since = Some(state.beat);
-        state.last_attempt = Some(self.clock.time());
+        state.last_attempt = Some(state.beat.1);
     }
 
     /// Records a run without changes since the last one.
@@ -250,7 +251,7 @@ impl Health {
     /// Records the end of the run.
     pub fn end(&self) {
         let mut state = self.state.lock();
-        state.beat = self.clock.now();
+        state.beat = self.now();
         state.running_since = None;
     }
 
@@ -266,12 +267,25 @@ impl Health {
 
     /// Records that the loop has ended.
     pub fn record_end(&self) {
-        self.state.lock().has_ended = true;
+        self.state.lock().ended = Some(self.clock.time());
     }
 
-    /// The condition of the loop.
+    fn now(&self) -> (Instant, Timestamp) {
+        (self.clock.now(), self.clock.time())
+    }
+
+    /// The condition after the last run.
     pub fn condition(&self) -> Condition {
         self.state.lock().condition.clone()
+    }
+
+    /// The condition, or the loop's problem, during which nobody knows whether what the last run found still holds.
+    pub(crate) fn condition_at(&self, now: Instant) -> Condition {
+        let state = self.state.lock();
+        let condition = state.condition.clone();
+        let Some((since, trouble)) = state.trouble(now, self.longest_silence) else { return condition };
+        let (reason, message) = (Reason::Failed, format!("{trouble}, since {since}"));
+        Condition { status: reason.status(), reason, message, last_transition_time: since, ..condition }
     }
 
     /// The start of the last run.
@@ -291,7 +305,7 @@ impl Health {
 
     /// The loop's problem, if any.
     pub fn trouble(&self) -> Option<&'static str> {
-        self.state.lock().trouble(self.clock.now(), self.longest_silence)
+        self.state.lock().trouble(self.clock.now(), self.longest_silence).map(|(_, trouble)| trouble)
     }
 
     /// Whether the server is ready for requests.
@@ -301,7 +315,7 @@ impl Health {
 
     fn verdict_at(&self, now: Instant) -> Verdict {
         let state = self.state.lock();
-        if let Some(trouble) = state.trouble(now, self.longest_silence) {
+        if let Some((_, trouble)) = state.trouble(now, self.longest_silence) {
             return Verdict::NotReady(trouble.into());
         }
         let Condition { status, reason, message, .. } = &state.condition;
@@ -321,15 +335,15 @@ impl Health {
 }
 
 impl HealthState {
-    /// The loop's problem, if any. The text stays the same while the problem does.
-    fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<&'static str> {
+    /// The loop's problem, if any, and since when. Both stay the same while the problem does.
+    fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<(Timestamp, &'static str)> {
         let longer = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
-        if self.has_ended {
-            return Some("the reconcile loop has ended");
+        if let Some(ended) = self.ended {
+            return Some((ended, "the reconcile loop has ended"));
         }
-        match self.running_since {
-            Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a sync"),
-            None if longer(self.beat, longest_silence) => Some("the reconcile loop is not responding"),
+        match (self.running_since, self.beat) {
+            (Some((since, at)), _) if longer(since, LONGEST_RUN) => Some((at, "the reconcile loop is stuck in a sync")),
+            (None, (beat, at)) if longer(beat, longest_silence) => Some((at, "the reconcile loop is not responding")),
             _ => None,
         }
     }
@@ -432,8 +446,17 @@ mod tests {
         health.begin();
         health.result(Reason::InSync, "in sync".into(), 1);
         assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
-        assert!(!is_ready(&health, LONGEST_RUN + Duration::from_secs(10)));
+        let stuck = LONGEST_RUN + Duration::from_secs(10);
+        assert!(!is_ready(&health, stuck));
+        let (shown, began) = (health.condition_at(Instant::now() + stuck), health.last_attempt().unwrap_or_default());
+        assert_eq!(
+            (shown.status, shown.reason, shown.last_transition_time),
+            (Status::OutOfSync, Reason::Failed, began)
+        );
+        assert_eq!(shown.message, format!("the reconcile loop is stuck in a sync, since {began}"));
+        assert_eq!(health.condition().reason, Reason::InSync, "which the next process finds again");
         health.end();
+        assert_eq!(health.condition_at(Instant::now()), health.condition());
         assert!(is_ready(&health, SILENCE - Duration::from_secs(10)));
         assert!(!is_ready(&health, SILENCE + Duration::from_secs(10)));
     }

@@ -102,6 +102,22 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
 }
 
 #[test]
+fn a_status_tells_of_a_loop_that_has_ended_unless_it_was_asked_to() {
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let suspensions = Arc::new(Suspensions::open(store).unwrap());
+    let (source, (signals, _received)) = (source(Arc::new(manifests())), channel());
+    let handle = SourceHandle::new(&source, suspensions, signals, None, Clock::default());
+    handle.health.result(Reason::InSync, "1 unchanged".to_owned(), 1);
+    assert_eq!(handle.shown_condition(), handle.health.condition());
+    handle.health.record_end();
+    let shown = handle.shown_condition();
+    assert_eq!(shown.reason, Reason::Failed);
+    assert!(shown.message.starts_with("the reconcile loop has ended, since "), "{}", shown.message);
+    handle.stop();
+    assert_eq!(handle.shown_condition(), handle.health.condition());
+}
+
+#[test]
 fn a_plan_is_not_committed_after_a_suspension() {
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());

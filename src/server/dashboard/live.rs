@@ -88,7 +88,7 @@ fn state_of(app: &AppState) -> u64 {
     let store = &app.served.store;
     (store.snapshot().revision, store.position()).hash(&mut hasher);
     for handle in app.sources.registry.now().iter() {
-        let condition = handle.health.condition();
+        let condition = handle.shown_condition();
         let suspension = handle.suspension().map(|it| (it.reason, it.since));
         (&handle.source, condition.message, condition.last_transition_time, suspension).hash(&mut hasher);
     }

@@ -32,7 +32,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         ul.brief {
             @for handle in sources.registry.now().iter() {
                 @let status = handle.status.current();
-                @let condition = handle.health.condition();
+                @let condition = handle.shown_condition();
                 li { b { (handle.source) } " " (condition.reason.to_string()) ", synced "
                     @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
                     @if let Some(next) = &status.next_sync { ", next " (due(&next.to_string(), request.now)) }

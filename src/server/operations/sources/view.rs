@@ -131,7 +131,7 @@ pub(crate) enum SourceState {
     /// A safety limit refuses the plan, or the commit lacks the signature of a key that may sign, or does not descend from
     /// the one that was applied last.
     Refused,
-    /// The plan could not be applied, or the repository could not be fetched.
+    /// The plan could not be applied, the repository could not be fetched, or the loop is stuck or has ended.
     Failed,
     /// The source is suspended: nothing is applied.
     Suspended,
@@ -298,7 +298,7 @@ impl SourceView {
         owned: usize,
         base_url: &str,
     ) -> Self {
-        let condition = handle.health.condition();
+        let condition = handle.shown_condition();
         let status = handle.status.current();
         let findings = &status.findings;
         let suspension = handle.suspension();
