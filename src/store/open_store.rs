@@ -79,6 +79,8 @@ pub struct Store {
     pub(super) session: SessionKind,
     /// When this process has found that the store is at an earlier revision than before.
     pub(super) went_back: OnceLock<Instant>,
+    /// The last moment at which this process is known to have had all of a shared store.
+    pub(super) whole_at: Lock<Option<Instant>>,
     /// The commits for the local copy, if there is one.
     pub(super) copy: OnceLock<Arc<CopyFeed>>,
     warnings: Vec<String>,
@@ -211,6 +213,7 @@ impl Store {
             checkpoint: Lock::default(),
             session,
             went_back: OnceLock::new(),
+            whole_at: Lock::default(),
             copy: OnceLock::new(),
             warnings,
         })

@@ -50,7 +50,16 @@ impl Store {
     /// Tries whether a commit could succeed. A connection that was lost is opened again, so that no process that follows takes the
     /// place of this one.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
-        self.engine.probe()
+        let asked = Instant::now();
+        self.engine.probe()?;
+        *self.whole_at.lock() = Some(asked);
+        Ok(())
+    }
+
+    /// Whether this process had all of a shared store at a moment: the database has told it since that there is no more, or that
+    /// nobody else writes.
+    pub(crate) fn has_all_of(&self, moment: Instant) -> bool {
+        self.whole_at.lock().is_some_and(|asked| asked >= moment)
     }
 
     /// Notes when this process has found that the store is at an earlier revision than before.
@@ -65,7 +74,7 @@ impl Store {
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
     pub(crate) fn catch_up(&self) -> Result<bool, StoreError> {
-        let known = self.queue.lock().durable;
+        let (known, asked) = (self.queue.lock().durable, Instant::now());
         let batches = self.engine.batches_after(known)?;
         self.forget_too()?;
         let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
@@ -86,6 +95,7 @@ impl Store {
             end = Tip::after(batch);
         }
         if batches.is_empty() {
+            *self.whole_at.lock() = Some(asked);
             return Ok(false);
         }
         self.feed_copy(&batches);

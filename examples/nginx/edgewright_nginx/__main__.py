@@ -45,11 +45,12 @@ class Consumer:
         except Failed as error:
             self._say("disk", f"cannot serve the configuration from the disk: {error}")
 
-    def look(self) -> tuple[bool, bool]:
-        """Serves the current configuration. Returns whether the server answered, and whether what it has is served."""
+    def look(self, announced: int = 0) -> tuple[bool, bool]:
+        """Serves the current configuration, which has the announced revision. Returns whether the server answered, and whether
+        what it has is served."""
         reached = True
         try:
-            self._received = read(self._server, self._received) or self._received
+            self._received = read(self._server, self._received, announced) or self._received
             self._said.pop("feed", None)
         except (Unavailable, BadFeed, OSError) as error:
             reached = False
@@ -136,6 +137,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _follow(consumer: Consumer, server: Server, poll: float) -> None:
     """Looks again and again, until SIGTERM or SIGINT."""
     wake, stopped = threading.Event(), threading.Event()
+    announced = 0
+
+    def hint(revision: int) -> None:
+        nonlocal announced
+        announced = revision or announced
+        wake.set()
 
     def stop(*_: object) -> None:
         stopped.set()
@@ -143,12 +150,14 @@ def _follow(consumer: Consumer, server: Server, poll: float) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    Watcher(server, wake.set).start()
+    Watcher(server, hint).start()
     wait = 0.0
     while not stopped.is_set():
         # Cleared first: a hint during a look causes another one.
         wake.clear()
-        reached, _ = consumer.look()
+        needed, announced = announced, 0
+        # Asked for once: a store that was restored has the revision no more, and another look takes what there is.
+        reached, _ = consumer.look(needed)
         wait = 0.0 if reached else backed_off(wait)
         wake.wait(poll if reached else jittered(wait))
 

@@ -58,21 +58,24 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def read(server: Server, state: State | None, timeout: float = 30.0) -> State | None:
-    """Returns the current state, or none if it is still the given one."""
+def read(server: Server, state: State | None, announced: int = 0, timeout: float = 30.0) -> State | None:
+    """Returns the current state, or none if it is still the given one. It has the revision that a stream has announced: of
+    several servers, the one that is asked may not have it yet, and waits for it."""
     if state is not None:
         try:
-            return _read(server, state, timeout)
+            return _read(server, state, announced, timeout)
         except BadFeed:
             # The server may have been restored from an older copy. The whole configuration tells.
             pass
-    return _read(server, None, timeout)
+    return _read(server, None, announced, timeout)
 
 
-def _read(server: Server, state: State | None, timeout: float) -> State | None:
+def _read(server: Server, state: State | None, announced: int, timeout: float) -> State | None:
     path, headers = "/gateway/configuration", {}
     if state is not None:
         path, headers = f"{path}?since={state.revision}", {"If-None-Match": state.etag}
+    if announced:
+        headers["If-Revision-At-Least"] = str(announced)
     try:
         with server.open(path, headers, timeout) as response:
             return apply(state, json.load(response), response.headers.get("ETag", ""))
@@ -95,10 +98,10 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 class Watcher(threading.Thread):
-    """Calls back when there is a new revision, as long as the server can be watched. It is only a hint: who is called
-    reads the configuration, and does that from time to time anyway."""
+    """Calls back with the revision when there is a new one, as long as the server can be watched, and with 0 when the stream
+    is lost. It is only a hint: who is called reads the configuration, and does that from time to time anyway."""
 
-    def __init__(self, server: Server, wake: Callable[[], None]) -> None:
+    def __init__(self, server: Server, wake: Callable[[int], None]) -> None:
         super().__init__(name="watcher", daemon=True)
         self._server, self._wake = server, wake
         self._pause = threading.Event()
@@ -116,15 +119,16 @@ class Watcher(threading.Thread):
             except (OSError, ValueError, http.client.HTTPException):
                 wait = backed_off(wait)
             # What was missed while the connection was lost.
-            self._wake()
+            self._wake(0)
             self._pause.wait(jittered(max(wait, 0.5)))
 
     def _follow(self) -> None:
         with self._server.open("/watch", {"Accept": "text/event-stream"}, _SILENCE) as response:
-            self._wake()
             for line in response:
-                if line.rstrip(b"\r\n") == b"event: revision":
-                    self._wake()
+                # The start of the stream has the current revision, and the event `revision` the new one.
+                field, _, value = line.rstrip(b"\r\n").partition(b": ")
+                if field == b"id":
+                    self._wake(int(value))
 
 
 def backed_off(wait: float) -> float:

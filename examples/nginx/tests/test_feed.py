@@ -17,15 +17,17 @@ class Answers(http.server.BaseHTTPRequestHandler):
     """Answers each path with what the test has set."""
 
     asked: list[tuple[str, str | None, str | None]] = []
+    needed: list[str | None] = []
     answers: list[tuple[int, str, bytes]] = []
 
     def do_GET(self) -> None:
         type(self).asked.append((self.path, self.headers["If-None-Match"], self.headers["Authorization"]))
+        type(self).needed.append(self.headers["If-Revision-At-Least"])
         if self.path == "/watch":
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b": changes after revision 7\nid: 7\n\nevent: updated\ndata: {}\n\n")
-            self.wfile.write(b"event: revision\ndata: {}\nid: 8\n\n")
+            self.wfile.write(b"id: 8\nevent: revision\ndata: {}\n\n: heartbeat\n\n")
             return
         status, header, body = type(self).answers.pop(0)
         self.send_response(status)
@@ -40,7 +42,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 class Feed(unittest.TestCase):
     def setUp(self) -> None:
-        self.answers = type("These", (Answers,), {"asked": [], "answers": []})
+        self.answers = type("These", (Answers,), {"asked": [], "needed": [], "answers": []})
         httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.answers)
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         self.addCleanup(httpd.server_close)
@@ -65,6 +67,13 @@ class Feed(unittest.TestCase):
     def test_nothing_new(self) -> None:
         self.answers.answers = [(304, "", b"")]
         self.assertIsNone(read(self.server, state(edge())))
+        self.assertEqual(self.answers.needed, [None])
+
+    def test_a_revision_that_was_announced_is_asked_for(self) -> None:
+        changed, right = document([], False), document([edge("edghts_2")], True)
+        self.answers.answers = [(200, '"8"', json.dumps(it).encode()) for it in (changed, right)]
+        read(self.server, state(edge("edghts_1")), 8)
+        self.assertEqual(set(self.answers.needed), {"8"})
 
     def test_what_is_no_configuration_is_an_error(self) -> None:
         answers = [(503, "", b"{}"), (403, "", b'{"msg": "another role"}'), (200, "", b"<html>"), (302, "/elsewhere", b"")]
@@ -75,9 +84,9 @@ class Feed(unittest.TestCase):
         self.assertEqual(len(self.answers.asked), len(answers), "no redirect is followed")
 
     def test_a_stream_wakes_for_its_revisions(self) -> None:
-        woken = []
-        Watcher(self.server, lambda: woken.append(1))._follow()
-        self.assertEqual(len(woken), 2, "one for the connection, and one for the revision")
+        woken: list[int] = []
+        Watcher(self.server, woken.append)._follow()
+        self.assertEqual(woken, [7, 8], "one for the connection, and one for the revision")
 
     def test_waits_grow_to_a_limit(self) -> None:
         waits = [0.0]

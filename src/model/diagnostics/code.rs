@@ -252,7 +252,7 @@ codes! {
         "A server that follows has forwarded the request to the one that writes, and got no usable response. The change may have been made."
         => "Check whether the change was made, and send the request again if it was not.";
     NotCaughtUp "NOT_CAUGHT_UP" 503
-        "The server does not have the revision that `If-Revision-At-Least` names, also after waiting for it: it follows the server that writes and is behind, or the store has no such revision, for example because an older copy of it was restored."
+        "The server does not have the revision that `If-Revision-At-Least` names, or `since` and `Last-Event-ID` of `/watch` and `/gateway/configuration`, also after waiting for it: it follows the server that writes and is behind, or the store has no such revision, for example because an older copy of it was restored."
         => "Send the request again after the time in `Retry-After`, or without the header.";
     CannotListen "CANNOT_LISTEN" 500
         "The server cannot listen on the address, or on the socket that the service manager has passed."

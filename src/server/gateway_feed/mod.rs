@@ -15,7 +15,7 @@
 //! client check what it has built from differences. People see the same choice of certificates ([`presented`]).
 //!
 //! For example, a gateway with revision 7 asks `since=7` at revision 9, and gets the two edges that differ, whole, and
-//! the digest of all edges at 9.
+//! the digest of all edges at 9. If it asks a server of the same database that is still at revision 6, it waits for that one.
 //!
 //! # What it never does
 //!
@@ -37,6 +37,7 @@ use axum::extract::ConnectInfo;
 use super::resources::at_revision;
 use crate::model::Rendered;
 use crate::server::handler_prelude::*;
+use crate::server::replicas::read_your_writes::has_revision;
 use view::GatewayConfiguration;
 
 /// The query parameter with the revision that the gateway has.
@@ -67,7 +68,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration"
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
 async fn get(
-    State(AppState { served, admissions, caches, telemetry, .. }): State<AppState>,
+    State(AppState { access, served, admissions, caches, telemetry, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
     caller: Caller,
@@ -75,7 +76,13 @@ async fn get(
 ) -> ApiResult {
     let message = |_: &str| format!("`{SINCE}` must be the number of a revision, such as `17`");
     let since = query::parsed(query.as_deref(), SINCE, at_revision::number, message)?;
+    if let Some(since) = since {
+        // A server that is behind must not send a gateway back.
+        has_revision(&served.store, since, &admissions.catch_ups, &caller.owner).await?;
+    }
     let snapshot = served.store.snapshot();
+    // The key may have been revoked during the wait.
+    let caller = access.admit_again(&snapshot, &Intent::ReadFeed, &headers)?;
     let place = admissions.gateway_reads.for_owner(&caller.owner)?;
     let run = move || {
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);

@@ -3,6 +3,9 @@
 //! A successful response has the revision of the store, and a request can name the revision that it needs. A server that follows
 //! waits for it without a thread, in a place of its owner, and only for a client with a valid API key that may be used from its
 //! address: others could keep its connections.
+//!
+//! A client that follows the store names the revision that it has, which any server may have shown it. No server answers it with
+//! an older one only because it is behind.
 
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::RequestPlace;
@@ -53,17 +56,50 @@ pub(in crate::server) async fn catch_up(
     if store.snapshot().revision >= needed {
         return Ok(());
     }
-    if store.followed_writer().is_some() {
-        let _place = places.for_owner(owner)?;
-        // Others have the place of the request meanwhile.
-        RequestPlace::leave();
-        if is_reached(store, needed, LONGEST_WAIT).await {
-            return RequestPlace::come_back();
-        }
+    if store.followed_writer().is_some() && waits_until(store, needed, places, owner).await? {
+        return Ok(());
     }
+    Err(behind(store, needed))
+}
+
+/// Returns whether the store has a revision that a client has seen. It has not if it was restored from an older copy; a server that
+/// may only be behind waits for it in a place of the owner, and fails. It knows that it is not behind if the database has told it
+/// meanwhile that there is no more.
+pub(in crate::server) async fn has_revision(
+    store: &Store,
+    seen: u64,
+    places: &Slots,
+    owner: &Id,
+) -> Result<bool, ApiError> {
+    let asked = Instant::now();
+    if store.snapshot().revision >= seen {
+        return Ok(true);
+    }
+    // Nobody else writes to it.
+    if !store.is_shared() {
+        return Ok(false);
+    }
+    if waits_until(store, seen, places, owner).await? {
+        return Ok(true);
+    }
+    if store.has_all_of(asked) { Ok(false) } else { Err(behind(store, seen)) }
+}
+
+/// Waits in a place of the owner until the store has a revision. Returns whether it has.
+async fn waits_until(store: &Store, revision: u64, places: &Slots, owner: &Id) -> Result<bool, ApiError> {
+    let _place = places.for_owner(owner)?;
+    // Others have the place of the request meanwhile.
+    RequestPlace::leave();
+    let reached = is_reached(store, revision, LONGEST_WAIT).await;
+    RequestPlace::come_back()?;
+    Ok(reached)
+}
+
+/// The error of a server that does not have a revision.
+fn behind(store: &Store, needed: u64) -> ApiError {
     let current = store.snapshot().revision;
     let message = format!("this server is at revision {current} of the store, and the request needs revision {needed}");
-    Err(ApiError::with_code(Code::NotCaughtUp, message).retry_after(RETRY))
+    ApiError::with_code(Code::NotCaughtUp, message).retry_after(RETRY)
 }
 
 /// Waits until the store has a revision. Returns whether it has.

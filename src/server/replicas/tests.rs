@@ -1,4 +1,5 @@
-//! What becomes of a request whose writer is gone, hangs or answers something else, and of one whose client is gone.
+//! What becomes of a request whose writer is gone, hangs or answers something else, of one whose client is gone, and of one that
+//! names a revision of another server.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,14 +12,17 @@ use axum::http::request::Parts;
 
 use super::forwarded_client::{FORWARDED, ForwardedClient, ForwardingKey};
 use super::forwarder::{Forwarder, OutgoingRequest};
+use super::read_your_writes::has_revision;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::{IpRestriction, Operation};
 use crate::server::auth::client_certificates::VouchedName;
 use crate::server::limits::slots::Slots;
-use crate::server::limits::slots::classes::FORWARDS;
+use crate::server::limits::slots::classes::{CATCH_UPS, FORWARDS};
 use crate::server::prelude::*;
 use crate::store::engine::{Engine, FollowedWriter};
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
-use crate::store::{MEMORY, Retention};
+use crate::store::{Commit, MEMORY, Retention};
 
 /// An engine of a process that follows another one.
 struct FollowingEngine {
@@ -43,6 +47,7 @@ impl MemoryBacked for FollowingEngine {
 /// A server that follows a writer at a URL.
 struct TestFollower {
     engine: Arc<FollowingEngine>,
+    store: Arc<Store>,
     forwarder: Forwarder,
     places: Slots,
 }
@@ -53,7 +58,8 @@ impl TestFollower {
             FollowedWriter { name: "first".into(), url: Some(url.into()), gone_since: None, seen: Instant::now() };
         let engine = Arc::new(FollowingEngine { log: MemoryEngine::default(), writer: Lock::new(writer) });
         let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
-        Self { engine, forwarder: Forwarder::new(Arc::new(store)), places: Slots::new(FORWARDS) }
+        let store = Arc::new(store);
+        Self { engine, forwarder: Forwarder::new(Arc::clone(&store)), store, places: Slots::new(FORWARDS) }
     }
 
     /// Forwards a request, and returns the status or the code of the error.
@@ -226,4 +232,41 @@ fn a_store_that_no_other_server_has_gets_no_forwarded_requests() {
         assert_eq!(Forwarder::new(store).receive(&mut request).is_ok(), is_received);
         assert_eq!(request.extensions().get::<ForwardedClient>().is_some(), is_received);
     }
+}
+
+#[test]
+fn a_revision_that_a_client_has_seen_is_waited_for_and_only_the_database_tells_that_there_is_none() {
+    let TestFollower { store, .. } = TestFollower::of("http://127.0.0.1:1");
+    let (places, owner) = (Slots::new(CATCH_UPS), Id::new("usr_a"));
+    let seen = |revision: u64, happens: &dyn Fn()| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let began = tokio::time::Instant::now();
+            let meanwhile = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                happens();
+            };
+            let (found, ()) = tokio::join!(has_revision(&store, revision, &places, &owner), meanwhile);
+            (found.map_err(|error| error.code()), began.elapsed() > Duration::from_secs(4))
+        })
+    };
+    let poll = || assert!(!store.catch_up().unwrap());
+    let create = || {
+        let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+        let operation = Operation::create(Key::new(Kind::IpRestriction, Id::new("ipx_a")), Arc::new(spec));
+        store.commit(Commit::local(vec![operation])).unwrap();
+    };
+    assert_eq!(seen(0, &|| {}), (Ok(true), false));
+    // What it has heard before says nothing of a revision that a client has seen since.
+    poll();
+    assert_eq!(seen(1, &|| {}), (Err(Code::NotCaughtUp), true));
+    assert_eq!(seen(1, &poll), (Ok(false), true));
+    assert_eq!(seen(1, &create), (Ok(true), false));
+    // A writer that has its lock has all.
+    assert_eq!(seen(2, &|| store.probe().unwrap()), (Ok(false), true));
+    let (store, began) = (Store::open(MEMORY).unwrap(), Instant::now());
+    let unknown = run(has_revision(&store, 1, &places, &owner));
+    assert_eq!(unknown.ok(), Some(false));
+    assert!(began.elapsed() < Duration::from_secs(4), "nobody else writes to it");
+    assert_eq!(places.running(), 0);
 }

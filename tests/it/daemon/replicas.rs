@@ -1,6 +1,7 @@
 //! Several servers on one database: one writes, the others follow and read, and one of them takes its place.
 
 mod forwarding;
+mod gateways;
 
 use std::{
     collections::BTreeSet,

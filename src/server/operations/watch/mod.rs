@@ -32,6 +32,7 @@ use tokio::sync::mpsc;
 
 use crate::server::handler_prelude::*;
 use crate::server::http::channel_body::event_stream;
+use crate::server::replicas::read_your_writes::has_revision;
 use crate::server::resources::change::{ChangeFilter, public_kinds};
 use crate::store::Revision;
 use crate::store::history::change_window::NextRevision;
@@ -85,11 +86,16 @@ fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlac
 
 /// Responds with a stream of changes, which ends with the client, its key or the server.
 async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Caller, headers: HeaderMap) -> ApiResult {
-    let current = app.served.store.snapshot();
     let (known, filter) = request::read(query.as_deref(), &headers)?;
-    let known = known.unwrap_or(current.revision);
-    if known > current.revision || matches!(app.served.store.change_window.next(known), NextRevision::Gone) {
-        return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
+    let store = &app.served.store;
+    let has_known = match known {
+        // Another server may have sent it.
+        Some(known) => has_revision(store, known, &app.admissions.catch_ups, &caller.owner).await?,
+        None => true,
+    };
+    let known = known.unwrap_or_else(|| store.snapshot().revision);
+    if !has_known || matches!(store.change_window.next(known), NextRevision::Gone) {
+        return Err(ApiError::revision_gone(known, store.snapshot().revision));
     }
     let place = place(&app, &caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS + 1);
