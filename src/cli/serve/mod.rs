@@ -126,7 +126,9 @@ impl Args {
                 role.try_again();
                 let log = lasting.as_ref().and_then(|lasting| lasting.log.clone());
                 let outputs = RoundOutputs { log, notifier: None, _maintenance: None };
-                (outputs, LiveSources::new(self, Arc::clone(&bound.store), None).paused())
+                let reasons: Vec<&str> = failure.diagnostics.iter().map(|it| it.message.as_str()).collect();
+                let sources = LiveSources::new(self, Arc::clone(&bound.store), None);
+                (outputs, sources.unstarted(&self.wanted(&config), reasons.join("; ")))
             }
         };
         self.answer(bound, Round { outputs, sources, role }, config, program, Self::from_file(matches))

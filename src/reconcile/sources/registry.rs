@@ -5,12 +5,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::forge_links::ForgeLinks;
 use super::handle::SourceHandle;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::cancel::Cancel;
+
+/// The parts of a server that have not started, and are tried again: why, and the sources that nobody follows meanwhile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct UnstartedParts {
+    pub reason: String,
+    pub sources: Vec<String>,
+}
 
 /// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +25,8 @@ pub(crate) struct SourceRegistry {
     all: Arc<ArcSwap<Vec<Arc<SourceHandle>>>>,
     /// The links of each configured source to its forge. A server that follows another one has no handles, but shows them too.
     forges: Arc<ArcSwap<BTreeMap<String, ForgeLinks>>>,
+    /// Why no source is followed although the server should follow them, if that is so.
+    unstarted: Arc<ArcSwapOption<UnstartedParts>>,
     /// Whether the configuration file that lists them has an error, so that an earlier version is in effect.
     is_outdated: Arc<AtomicBool>,
     /// Set when the server stops.
@@ -45,6 +54,22 @@ impl SourceRegistry {
     /// The source with a name.
     pub(crate) fn find(&self, source: &str) -> Option<Arc<SourceHandle>> {
         self.iter().find(|handle| handle.source == source)
+    }
+
+    /// The parts that have not started, if there are any.
+    pub(crate) fn unstarted(&self) -> Option<Arc<UnstartedParts>> {
+        self.unstarted.load_full()
+    }
+
+    /// Records the parts that have not started.
+    pub(crate) fn set_unstarted(&self, parts: UnstartedParts) {
+        self.unstarted.store(Some(Arc::new(parts)));
+    }
+
+    /// Whether the server follows a source, or will do so as soon as its parts start.
+    pub(crate) fn is_configured(&self, source: &str) -> bool {
+        let waits = |parts: Arc<UnstartedParts>| parts.sources.iter().any(|name| name == source);
+        self.find(source).is_some() || self.unstarted().is_some_and(waits)
     }
 
     /// The links of a source to its forge.

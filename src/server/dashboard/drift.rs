@@ -17,7 +17,7 @@ const MOST_DRIFTED: usize = 10;
 
 /// The drift of all followed sources.
 pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
-    let followed = || sources.iter().filter(|view| view.is_followed());
+    let followed = || sources.iter().filter(|view| view.has_loop());
     let count: usize = followed().map(|view| view.counts.drifted).sum();
     let since = followed().filter_map(|view| view.drift_since).max();
     let listed = followed().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
@@ -42,7 +42,7 @@ pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
     let (count, listed) = (source.counts.drifted, source.drifted.len());
     html! {
         @if request.lacks_writer { (unknown()) }
-        @else if !source.is_followed() { (nothing("The server does not follow the source, so it does not know.")) }
+        @else if !source.has_loop() { (nothing("The server does not follow the source, so it does not know.")) }
         @else if count == 0 && listed == 0 { (nobody("Nobody else has changed its resources", source.drift_since)) }
         @for drifted in &source.drifted { (resource(request, drifted, source)) }
         @if count > listed { p { (more(count, listed)) } }

@@ -71,6 +71,14 @@ fn check_sources(registry: &SourceRegistry) -> (Vec<String>, String) {
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
+    // The reason has local paths, as those of the sources do.
+    match registry.unstarted() {
+        Some(parts) if parts.sources.is_empty() => {
+            warnings += "warning: parts of the server have not started, and are tried again; see the server log\n";
+        }
+        Some(_) => missing.push("sources have not started: see GET /sources or the log for the error".to_owned()),
+        None => {}
+    }
     (missing, warnings)
 }
 

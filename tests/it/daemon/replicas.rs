@@ -16,8 +16,10 @@ use std::{
 use super::activation::PASS_ONE;
 use crate::support::{
     http::{HttpAnswer, http, read_answer, request},
+    manifests::edge,
     postgres::Postgres,
     program::{CONFIG_VARIABLE, Folder, Serve, has, until, within},
+    users::run_with_token,
 };
 
 /// How long a commit takes to the servers that follow, at most.
@@ -272,7 +274,9 @@ fn a_round_that_cannot_start_all_of_its_parts_serves_and_tries_again() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, _) = Pair::start(&postgres);
     let folder = Folder::new();
-    folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
+    folder.write("shop/one.yaml", &edge("sourced", "declared"));
+    let config = "notifications: {files: [{name: audit, path: changes.jsonl}]}\nsources: [{name: shop, path: shop}]\n";
+    folder.write("named.yaml", config);
     // Who follows notifies nobody, so it does not look at the file.
     fs::create_dir(folder.path("changes.jsonl")).unwrap();
     let options = format!("{} --security-log security.log", pair.options);
@@ -281,6 +285,24 @@ fn a_round_that_cannot_start_all_of_its_parts_serves_and_tries_again() {
     pair.second.signal("KILL");
     within(CHANGE, "a write", || pair.creates(&third, "one"));
     third.wait_for("is not a regular file");
+    let readiness =
+        within(LAG, "what has not started", || Some(pair.get(&third, "/readyz")).filter(|it| it.status == 503));
+    let reason = "sources have not started: see GET /sources or the log for the error";
+    assert!(readiness.body.contains(reason), "{}", readiness.body);
+    let source = pair.get(&third, "/sources/shop");
+    assert_eq!((source.status, source.json()["state"].as_str()), (200, Some("Failed")), "{}", source.body);
+    let condition = &source.json()["conditions"][0];
+    assert_eq!(condition["reason"], "NotStarted");
+    let message = condition["message"].as_str().unwrap();
+    assert!(message.contains("not started: ") && message.contains("is not a regular file"), "{message}");
+    let synced = pair.call(&third, "POST", "/sources/shop/sync", &[], "");
+    assert_eq!((synced.status, synced.header("retry-after").len()), (503, 1), "{}", synced.body);
+    let applied = r#"{"source":"shop","files":[{"name":"a.yaml","text":"kind: HttpsEdge"}]}"#;
+    assert_eq!(pair.call(&third, "POST", "/reconciliations", &[], applied).status, 409);
+    assert!(pair.get(&third, "/metrics").body.contains("edgewright_reconcile_loop_up{source=\"shop\"} 0"));
+    let status = run_with_token(&folder, &third, &pair.token, "status");
+    assert_eq!(status.code, 2, "{}", status.all());
+    has(&status, &["shop", "Failed", "not started: "]);
     fs::remove_dir(folder.path("changes.jsonl")).unwrap();
     let mut number = 0;
     within(Duration::from_secs(40), "a notification", || {
@@ -289,6 +311,11 @@ fn a_round_that_cannot_start_all_of_its_parts_serves_and_tries_again() {
         fs::metadata(folder.path("changes.jsonl")).ok().filter(|found| found.len() > 0).map(drop)
     });
     assert!(pair.knows(&third, "one").is_some());
+    until("the source", || {
+        let source = pair.get(&third, "/sources/shop");
+        (source.status == 200 && source.json()["state"] == "Synced").then_some(())
+    });
+    until("readiness", || (pair.get(&third, "/readyz").body == "ready\n").then_some(()));
 }
 
 #[test]

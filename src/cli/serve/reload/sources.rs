@@ -6,7 +6,7 @@ use crate::cli::serve::log;
 use crate::cli::serve::source_config::ConfiguredSource;
 use crate::manifest::tree::remote::{Mirrors, no_mirrors};
 use crate::reconcile::sources::handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver};
-use crate::reconcile::sources::registry::SourceRegistry;
+use crate::reconcile::sources::registry::{SourceRegistry, UnstartedParts};
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::health::Reason;
 use crate::reconcile::sync_loop::suspension::Suspensions;
@@ -48,20 +48,31 @@ pub(in crate::cli) struct LiveSources<'a> {
     list: SourceRegistry,
     /// Gets the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
-    /// Whether none is followed.
-    is_paused: bool,
+    /// Why none is followed, if parts of the server have not started.
+    unstarted: Option<String>,
 }
 
 impl<'a> LiveSources<'a> {
     /// No sources yet. `observer` gets their states.
     pub(in crate::cli) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
-        Self { args, store, suspensions: None, mirrors: None, running, list, observer, is_paused: false }
+        Self { args, store, suspensions: None, mirrors: None, running, list, observer, unstarted: None }
     }
 
-    /// Follows none, whatever the configuration has.
-    pub(in crate::cli) fn paused(self) -> Self {
-        Self { is_paused: true, ..self }
+    /// Follows none, whatever the configuration has, because parts of the server have not started.
+    pub(in crate::cli) fn unstarted(self, wanted: &[ConfiguredSource], reason: String) -> Self {
+        let paused = Self { unstarted: Some(reason), ..self };
+        paused.show_unstarted(wanted);
+        paused
+    }
+
+    /// Shows the sources that wait for parts of the server. Beside a server that writes, none does.
+    fn show_unstarted(&self, wanted: &[ConfiguredSource]) {
+        if let Some(reason) = &self.unstarted {
+            let waiting = wanted.iter().filter(|_| self.store.followed_writer().is_none());
+            let sources = waiting.map(|source| source.name.clone()).collect();
+            self.list.set_unstarted(UnstartedParts { reason: reason.clone(), sources });
+        }
     }
 
     /// The list for the API. It changes with the sources.
@@ -130,7 +141,8 @@ impl<'a> LiveSources<'a> {
         from: FollowedFrom,
     ) -> Result<SourceChanges, Diagnostic> {
         let forges = wanted.iter().map(|source| (source.name.clone(), source.forge.clone())).collect();
-        if self.is_paused || self.store.followed_writer().is_some() {
+        self.show_unstarted(&wanted);
+        if self.unstarted.is_some() || self.store.followed_writer().is_some() {
             wanted.clear();
         }
         let mut watched = self.prepare_new(&wanted)?;

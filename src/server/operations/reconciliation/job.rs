@@ -305,9 +305,9 @@ fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), A
     Ok(())
 }
 
-/// Whether the server reconciles a source from its own manifests.
+/// Whether the server reconciles a source from its own manifests, or does so once its parts have started.
 pub(in crate::server::operations) fn is_followed(app: &AppState, source: &str) -> bool {
-    app.sources.registry.find(source).is_some()
+    app.sources.registry.is_configured(source)
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

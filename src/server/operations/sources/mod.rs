@@ -24,6 +24,8 @@ use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The path of the list.
 const PATH: &str = "/sources";
+/// When a client should try again for which a source has not started, in seconds.
+const RETRY_UNSTARTED: u64 = 5;
 /// The most sources that nobody follows and that are listed: clients choose their names.
 pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
@@ -198,6 +200,12 @@ pub(in crate::server) async fn sync(source: SourceInPath) -> ApiResult {
 }
 
 fn unknown(app: &AppState, name: &str) -> ApiError {
+    if app.sources.registry.is_configured(name) {
+        let message = format!("the source `{}` has not started", printable(name));
+        let fault =
+            Fault::new(Code::Unavailable, message).help("GET `/sources` and the log of the server have the reason");
+        return ApiError::new(fault).retry_after(RETRY_UNSTARTED);
+    }
     let fault = Fault::new(Code::NotFound, format!("this server follows no source named `{}`", printable(name)));
     let followed = app.sources.registry.now();
     let known = followed.iter().map(|handle| handle.source.as_str());
@@ -230,16 +238,23 @@ pub(crate) fn views(
     for handle in followed.iter() {
         owned.remove(handle.source.as_str());
     }
+    let unstarted = sources.registry.unstarted();
+    let waiting = unstarted.iter().flat_map(|parts| &parts.sources).map(String::as_str);
+    let waiting: Vec<(&str, usize)> =
+        waiting.map(|source| (source, owned.remove(source).unwrap_or_default())).collect();
     owned.retain(|source, _| only.is_none_or(|only| only == *source));
     let mut left: Vec<(&str, usize)> = owned.into_iter().collect();
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
-    let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
+    let names: Vec<&str> = waiting.iter().chain(&left).map(|(source, _)| *source).collect();
     let applied = sources.client_revisions.latest(&served.store, snapshot, &names);
-    views.extend(left.into_iter().map(|(source, owned)| {
+    let unfollowed = |(source, owned): (&str, usize)| {
         let (last, sent) = (applied.get(source), sources.syncs.last(source));
         SourceView::unfollowed(source, owned, snapshot, last, sent, &served.base_urls.base_url)
-    }));
+    };
+    let reason = unstarted.as_ref().map_or("", |parts| parts.reason.as_str());
+    views.extend(waiting.into_iter().map(|waiting| unfollowed(waiting).unstarted(reason)));
+    views.extend(left.into_iter().map(unfollowed));
     let proven = telemetry.proofs.last();
     views.into_iter().map(|view| view.with_invariants(&proven.report)).collect()
 }

@@ -382,6 +382,18 @@ impl SourceView {
         }
     }
 
+    /// The status of a source of the configuration whose loop has not started, from that of one that nobody follows.
+    pub(super) fn unstarted(mut self, reason: &str) -> Self {
+        for condition in &mut self.conditions {
+            condition.reason = Self::NOT_STARTED.to_owned();
+            condition.message = format!("not started: {reason}. The server tries again every few seconds");
+            condition.last_transition_time.clear();
+        }
+        (self.state, self.applied_by) = (SourceState::Failed, None);
+        self.since.clear();
+        self
+    }
+
     /// Adds the invariants of the source that are not proven.
     pub(super) fn with_invariants(mut self, report: &ProofReport) -> Self {
         let own = report.invariants.iter().filter(|it| it.source.as_deref() == Some(self.name.as_str()));
@@ -393,15 +405,22 @@ impl SourceView {
 
     /// The reason of a source that nobody follows.
     pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
+    /// The reason of a source that the server would follow if its parts had started.
+    const NOT_STARTED: &str = "NotStarted";
 
     /// The commit of the last sync, whose findings these are; empty if there is none.
     pub(in crate::server) fn attempted_commit(&self) -> &str {
         self.last_attempt.as_ref().map_or("", |sync| sync.commit.as_str())
     }
 
-    /// Whether the server follows the source.
+    /// Whether the server follows the source, or has it in its configuration to do so.
     pub(crate) fn is_followed(&self) -> bool {
         self.conditions.iter().all(|condition| condition.reason != Self::NOT_FOLLOWED)
+    }
+
+    /// Whether the source has a loop, which knows of its drift.
+    pub(in crate::server) fn has_loop(&self) -> bool {
+        self.is_followed() && self.conditions.iter().all(|condition| condition.reason != Self::NOT_STARTED)
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
     let all = app.sources.registry.now();
+    loops(&app.sources.registry, &all, page);
     followed(&all, page);
     drifted(app, &all, page);
     successes(app, &all, page);
@@ -121,12 +122,18 @@ fn store(app: &AppState, page: &mut Exposition) {
 /// A value of a followed source.
 type SourceGauge = fn(&SourceHandle) -> f64;
 
+/// Whether each source of the configuration is followed.
+fn loops(registry: &SourceRegistry, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
+    let unstarted = registry.unstarted();
+    let waiting = unstarted.iter().flat_map(|parts| &parts.sources).map(|source| (label(source), flag(false)));
+    let loops = followed.iter().map(|it| (label(&it.source), flag(it.health.is_up())));
+    let help = "1 while a source's reconcile loop is running and not stuck.";
+    page.gauge("edgewright_reconcile_loop_up", help, loops.chain(waiting));
+}
+
 /// The state of each followed source.
 fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
-    let gauges: [(&str, &str, SourceGauge); 6] = [
-        ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
-            flag(it.health.is_up())
-        }),
+    let gauges: [(&str, &str, SourceGauge); 5] = [
         ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
             flag(it.health.condition().status == Status::OutOfSync)
         }),
