@@ -4,7 +4,9 @@
 //! the same master key. The history is verified before anything is written, and the copy is read and compared before it is
 //! reported. What was not finished is no store.
 //!
-//! What is copied is the store at one moment: commits that are made meanwhile, and new keys, are not in it.
+//! What is copied is the store at one moment: commits that are made meanwhile, and new keys, are not in it. A store that is moved must
+//! lack nothing, so one that another process writes to is refused: the reader of a folder shares its lock, and the lock of a
+//! database is looked at before and afterwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,11 +16,11 @@ use crate::store::commit::batch::Tip;
 use crate::store::commit::codec;
 use crate::store::commit::header::Verified;
 use crate::store::disk::sidecar_files::OF_SOURCES;
-use crate::store::engine::StoreCopy;
+use crate::store::engine::{Engine, StoreCopy};
 use crate::store::error::StoreError;
 use crate::store::folder::{FolderCopy, default_master_key};
 use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
-use crate::store::postgres::PostgresCopy;
+use crate::store::postgres::{PostgresCopy, PostgresEngine};
 use crate::store::seal::{Keyring, MasterKeySource};
 
 /// How many bytes of commits are written at once, more or less.
@@ -140,8 +142,33 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
         (source, _) => source.clone(),
     };
     let store = Store::open_encrypted_to_read(from, &source)?;
+    check_unwritten(from, &source, &store)?;
     store.verify()?;
-    copy_store(&store, to, &source)
+    let copied = copy_store(&store, to, &source)?;
+    check_unwritten(from, &source, &store).map_err(|error| {
+        let to = shown_address(to);
+        let message = format!("{}; the copy in {to} may lack what was written meanwhile: remove it", error.message);
+        StoreError { message, ..error }
+    })?;
+    Ok(copied)
+}
+
+/// Fails if another process writes to a store in a database: what it commits would be missing from the copy.
+fn check_unwritten(from: &Path, source: &MasterKeySource, store: &Store) -> Result<(), StoreError> {
+    if !is_in_database(from) {
+        return Ok(());
+    }
+    // The store can be read, so if it cannot be followed, this is a replica without its primary. Nobody writes to that.
+    let Ok(Some(engine)) = PostgresEngine::open_to_follow(from, source) else { return Ok(()) };
+    // Only a poll tells whether the lock of the writer is free.
+    drop(engine.batches_after(store.durable_state().1)?);
+    match engine.followed_writer().filter(|writer| writer.gone_since.is_none()) {
+        None => Ok(()),
+        Some(writer) => {
+            let message = format!("the store {} is in use by another process: {}", shown_address(from), writer.name);
+            Err(StoreError::new(Code::StoreLocked, message).help("stop that process, and copy again"))
+        }
+    }
 }
 
 /// Copies a store whose history was verified to an address where nothing may be yet.

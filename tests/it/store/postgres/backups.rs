@@ -43,6 +43,22 @@ fn a_store_is_copied_into_a_database_and_back() {
     assert_eq!(folder.read("back/suspensions"), folder.read("store/suspensions"));
 }
 
+#[test]
+fn a_database_that_a_server_writes_to_is_not_copied() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let folder = Folder::new();
+    let (url, key) = (postgres.url(&postgres.database()), postgres.master_key());
+    let key = format!("--master-key-file {}", key.display());
+    let serve = folder.serve(&format!("--store {url} {key} --security-log security.log"));
+    let copy = format!("store copy {url} copied {key}");
+    let refused = folder.run(&copy);
+    assert_eq!(refused.code, 1, "{}", refused.all());
+    has(&refused, &["STORE_LOCKED", "is in use by another process", "Stop the other process."]);
+    assert!(!folder.path("copied").exists());
+    serve.stop();
+    has(&folder.ok(&copy), &["Copied revision"]);
+}
+
 /// A store in a folder with a history, keys of two times, a secret, and a suspended source. Returns the option of its master key.
 fn eventful(folder: &Folder) -> &'static str {
     folder.ok("reconcile storefront");
