@@ -114,6 +114,8 @@ admissions! {
     forwards: classes::FORWARDS,
     /// Requests that wait for a revision (D115).
     catch_ups: classes::CATCH_UPS,
+    /// The same with tokens that this server does not know, by address.
+    unknown_keys: classes::UNKNOWN_KEYS,
 }
 
 /// The sources that the server follows, and what it knows of those that clients apply.

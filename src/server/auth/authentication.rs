@@ -295,6 +295,11 @@ fn token(headers: &HeaderMap) -> Result<(Id, &str), &'static str> {
     tokens::split_token(token.trim()).ok_or(MALFORMED)
 }
 
+/// Whether a request has the token of an API key, valid or not.
+pub(crate) fn has_token_of_key(headers: &HeaderMap) -> bool {
+    token(headers).is_ok_and(|(key, _)| key.as_str() != PERSON_KEY)
+}
+
 /// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was
 /// put into the wrong place.
 fn named_key(snapshot: &Snapshot, headers: &HeaderMap) -> Option<(Id, Id)> {

@@ -6,15 +6,17 @@ use tower::ServiceExt;
 
 use super::api_error::ApiError;
 use super::endpoint_paths::EndpointPaths;
+use super::proxy::subnet_of;
 use super::response::{LOCAL_COPY, add_request_id};
 use super::router;
 use super::security_headers::{add_security_headers, is_page};
 use crate::server::app::App;
-use crate::server::limits::guards::RequestOrigin;
+use crate::server::auth::authentication::has_token_of_key;
+use crate::server::limits::guards::{RequestOrigin, client_of};
 use crate::server::net::connections::ResponseFuture;
 use crate::server::net::drain;
 use crate::server::prelude::*;
-use crate::server::replicas::read_your_writes::{AT_LEAST, add_revision, catch_up};
+use crate::server::replicas::read_your_writes::{AT_LEAST, add_revision, await_key, catch_up};
 use crate::server::state::AppState;
 use crate::server::telemetry::access_log_limit::AccessLogLimit;
 use crate::server::telemetry::request_labels::note_client;
@@ -114,12 +116,17 @@ impl ApiService {
         response
     }
 
-    /// Waits until this server has the revision that a request needs. Only a client with a valid token is waited for; its
-    /// handler refuses another one.
+    /// Waits until this server has the revision that a request needs. Its handler refuses a client without a valid token.
     async fn catch_up(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let AppState { access, served, admissions, .. } = &self.state;
-        match access.admit_waiting(headers)? {
-            Some(owner) => catch_up(&served.store, headers, &admissions.catch_ups, &owner).await,
+        if let Some(owner) = access.admit_waiting(headers)? {
+            return catch_up(&served.store, headers, &admissions.catch_ups, &owner).await;
+        }
+        match client_of(headers).filter(|_| has_token_of_key(headers)) {
+            Some(address) => {
+                let client = Id::new(&format!("address:{}", subnet_of(address)));
+                await_key(&served.store, headers, &admissions.unknown_keys, &client).await
+            }
             None => Ok(()),
         }
     }

@@ -2,14 +2,15 @@
 //!
 //! A successful response has the revision of the store, and a request can name the revision that it needs. A server that follows
 //! waits for it without a thread, in a place of its owner, and only for a client with a valid API key that may be used from its
-//! address: others could keep its connections.
+//! address: others could keep its connections. A token that it does not know may be that of a new key, so it waits for that, too, in
+//! a few places for each address, and refuses the token only then.
 //!
 //! A client that follows the store names the revision that it has, which any server may have shown it. No server answers it with
 //! an older one only because it is behind.
 
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::RequestPlace;
-use crate::server::limits::slots::Slots;
+use crate::server::limits::slots::{Slots, WorkPlace};
 use crate::server::prelude::*;
 
 /// The header of a successful response: a revision of the store that has what the response shows or has changed.
@@ -49,17 +50,41 @@ pub(in crate::server) async fn catch_up(
     places: &Slots,
     owner: &Id,
 ) -> Result<(), ApiError> {
-    let Some(needed) = headers.get(AT_LEAST) else { return Ok(()) };
-    let needed = needed.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok()).ok_or_else(|| {
-        ApiError::with_code(Code::Parameter, "`If-Revision-At-Least` must be a revision, such as `17`")
-    })?;
+    let Some(needed) = needed_revision(headers)? else { return Ok(()) };
     if store.snapshot().revision >= needed {
         return Ok(());
     }
-    if store.followed_writer().is_some() && waits_until(store, needed, places, owner).await? {
+    if store.followed_writer().is_some() && waits_until(store, needed, places.for_owner(owner)?).await? {
         return Ok(());
     }
     Err(behind(store, needed))
+}
+
+/// The revision that a request needs, if it names one.
+fn needed_revision(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(needed) = headers.get(AT_LEAST) else { return Ok(None) };
+    let needed = needed.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok());
+    needed
+        .map(Some)
+        .ok_or_else(|| ApiError::with_code(Code::Parameter, "`If-Revision-At-Least` must be a revision, such as `17`"))
+}
+
+/// Waits for the revision that a request with an unknown token needs: its key may be made in that one. The client, an address, waits
+/// in one of its places if there is one. What is wrong with the token is said afterwards.
+pub(in crate::server) async fn await_key(
+    store: &Store,
+    headers: &HeaderMap,
+    places: &Slots,
+    client: &Id,
+) -> Result<(), ApiError> {
+    let needed = needed_revision(headers).ok().flatten().filter(|needed| store.snapshot().revision < *needed);
+    if let Some(needed) = needed
+        && store.followed_writer().is_some()
+        && let Ok(place) = places.for_owner(client)
+    {
+        waits_until(store, needed, place).await?;
+    }
+    Ok(())
 }
 
 /// Returns whether the store has a revision that a client has seen. It has not if it was restored from an older copy; a server that
@@ -79,15 +104,14 @@ pub(in crate::server) async fn has_revision(
     if !store.is_shared() {
         return Ok(false);
     }
-    if waits_until(store, seen, places, owner).await? {
+    if waits_until(store, seen, places.for_owner(owner)?).await? {
         return Ok(true);
     }
     if store.has_all_of(asked) { Ok(false) } else { Err(behind(store, seen)) }
 }
 
-/// Waits in a place of the owner until the store has a revision. Returns whether it has.
-async fn waits_until(store: &Store, revision: u64, places: &Slots, owner: &Id) -> Result<bool, ApiError> {
-    let _place = places.for_owner(owner)?;
+/// Waits in a place until the store has a revision. Returns whether it has.
+async fn waits_until(store: &Store, revision: u64, _place: WorkPlace) -> Result<bool, ApiError> {
     // Others have the place of the request meanwhile.
     RequestPlace::leave();
     let reached = is_reached(store, revision, LONGEST_WAIT).await;

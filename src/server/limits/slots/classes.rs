@@ -158,6 +158,18 @@ pub(in crate::server) const CATCH_UPS: Class = Class {
     ..SEARCHES
 };
 
+/// Requests with a token that a server that follows does not know, and a revision that it does not have yet: their key may be made in
+/// that one (D115). Whoever sends them is not authenticated: the owner is an address, and the few places only spare clients a
+/// request.
+pub(in crate::server) const UNKNOWN_KEYS: Class = Class {
+    name: "unknown_keys",
+    what: "requests with an unknown key that wait for a revision",
+    running: 64,
+    whose: "your address",
+    owner_running: Share::Most(4),
+    ..CATCH_UPS
+};
+
 /// All requests, while the server works for them (D98).
 pub(in crate::server) fn requests(most: usize) -> Class {
     Class {

@@ -177,6 +177,7 @@ fn the_places_of_every_class_add_up() {
         classes::FORWARDS,
         classes::FORWARD_THREADS,
         classes::CATCH_UPS,
+        classes::UNKNOWN_KEYS,
         classes::requests(1024),
         classes::streams(100),
         classes::streams(1),

@@ -267,6 +267,33 @@ fn a_request_waits_for_the_revision_that_it_needs_and_not_for_ever() {
 }
 
 #[test]
+fn a_new_token_is_known_to_a_server_that_is_told_its_revision() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let ask = |token: &str, needed: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2"), ("If-Revision-At-Least", needed)];
+        http(&second.address, "GET", "/whoami", &headers, "").status
+    };
+    for _ in 0..20 {
+        let created = pair.call(first, "POST", "/api_keys", &[], r#"{"description":"new"}"#);
+        assert_eq!(created.status, 201, "{}", created.body);
+        let token = created.json()["token"].as_str().unwrap().to_owned();
+        assert_eq!(ask(&token, created.header("edgewright-revision")[0]), 200);
+    }
+    // Others wait in a few places of their address.
+    let began = Instant::now();
+    let answers: Vec<(u16, bool)> = thread::scope(|scope| {
+        let refused = || (ask("ew_ak_1_unknown", "1000000"), began.elapsed() > Duration::from_secs(4));
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(refused)).collect();
+        asked.into_iter().map(|answer| answer.join().unwrap()).collect()
+    });
+    assert!(answers.iter().all(|(status, _)| *status == 401), "{answers:?}");
+    assert_eq!(answers.iter().filter(|(_, waited)| *waited).count(), 4, "{answers:?}");
+}
+
+#[test]
 fn changes_are_refused_between_two_writers_and_forwarded_once() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, database) = Pair::start_reachable(&postgres);
