@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::http::{HttpAnswer, http};
 use crate::support::identity_provider::{CLIENT_SECRET, IdentityProvider, SigningKeyPair, USER_CODE};
 use crate::support::program::{CONFIG, Folder, Serve, finish, has, until};
-use crate::support::users::CONTEXTS;
+use crate::support::users::{CONTEXTS, run_with_token};
 
 const START: &str = "/ui/login/oidc";
 const CALLBACK: &str = "/ui/login/oidc/callback";
@@ -306,6 +306,50 @@ fn the_history_has_the_person() {
     // An admin who is a person creates keys like any other.
     let key = serve.call_as(token, "POST", "/api_keys", "{}");
     assert_eq!((key.status, &key.json()["owner_id"]), (201, &json!(owner)), "{}", key.body);
+}
+
+/// Signs in on a command line, and returns the token.
+fn token_of(serve: &Serve) -> String {
+    let device = http(&serve.address, "POST", "/login/device", &[], "{}").json();
+    let code = device["device_code"].as_str().unwrap();
+    // Whoever asks twice within an interval waits.
+    let signed_in = || Some(asked(serve, code)).filter(|it| it.status == 200 && it.json()["token"] != "");
+    until("the token", signed_in).json()["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_editor_whose_owner_was_an_admin_creates_no_key() {
+    let provider = IdentityProvider::start();
+    provider.script().has_entered = true;
+    let folder = Folder::new();
+    folder.write("client.secret", CLIENT_SECRET);
+    folder.write(CONFIG, &provider.section().replace("role: editor, sources: [shop]", "role: editor"));
+    let key = "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {name: mine}\nspec: {token_file: ../mine.token}\n";
+    folder.write("m/key.yaml", key);
+    let serve = folder.serve("");
+    let create = |token: &str, query: &str| serve.call_as(token, "POST", &format!("/api_keys{query}"), "{}");
+    provider.script().claims = json!({"groups": ["platform"]});
+    let key = create(&token_of(&serve), "?owner_role=admin");
+    assert_eq!(key.status, 201, "{}", key.body);
+    let owner = key.json()["owner_id"].as_str().unwrap().to_owned();
+    provider.script().claims = json!({"groups": ["shop"]});
+    let editor = token_of(&serve);
+    assert_eq!(serve.call_as(&editor, "GET", "/whoami", "").json()["role"], json!("editor"));
+    for role in ["admin", "gateway"] {
+        let set = serve.call("PATCH", &format!("/owners/{owner}"), &json!({"role": role}).to_string());
+        assert_eq!(set.status, 200, "{}", set.body);
+        let refused = create(&editor, "");
+        assert_eq!((refused.status, refused.code()), (403, "ERR_EDGEWRIGHT_FORBIDDEN".to_owned()), "{}", refused.body);
+        let reason =
+            format!("the role `editor` cannot create, change or delete API keys of owners with the role `{role}`");
+        assert!(refused.body.contains(&reason), "{}", refused.body);
+    }
+    let declared = run_with_token(&folder, &serve, &editor, "reconcile m --source mine");
+    has(&declared, &["the role `editor` cannot create, change or delete API keys of owners with the role `gateway`"]);
+    for role in ["viewer", "editor"] {
+        serve.call("PATCH", &format!("/owners/{owner}"), &json!({"role": role}).to_string());
+        assert_eq!(create(&editor, "").status, 201, "{role}");
+    }
 }
 
 #[test]

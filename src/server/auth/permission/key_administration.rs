@@ -33,15 +33,17 @@ pub(super) fn check<O: Borrow<Operation>>(caller: &Caller, current: &Snapshot, o
 /// Checks an operation of a caller whose key has no scope.
 fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
     let (key, role) = (operation.key(), caller.role);
-    if let (Operation::Create { .. }, Some(created)) = (operation, operation.spec_as::<ApiKey>()) {
-        return check_creation(caller, created, current);
+    let created = operation.spec_as::<ApiKey>().filter(|_| matches!(operation, Operation::Create { .. }));
+    if let Some(created) = created {
+        check_creation(caller, created, current)?;
     }
-    // The role of the owner who has it now, and the one that the operation gives.
+    // The role of the owner who has it now, and the one that the operation gives. A person with the role of the configuration can
+    // be an owner with another one, which is the role of a new key.
     let now = match key.kind {
         Kind::Owner => rules::role_of(current, key.id.as_str()),
         _ => {
-            let entry = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
-            entry.and_then(|entry| rules::role_of(current, &entry.owner_id))
+            let present = || current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
+            created.or_else(present).and_then(|entry| rules::role_of(current, &entry.owner_id))
         }
     };
     let next = operation.spec_as::<Owner>().map(|owner| owner.role);
@@ -126,7 +128,7 @@ fn refused(key: &Key, caller: Role, target: Role, current: &Snapshot) -> Fault {
     let (caller, target) = (caller.as_str(), target.as_str());
     let message = match key.kind {
         Kind::Owner => format!("the role `{caller}` cannot administer owners with the role `{target}`"),
-        _ => format!("the role `{caller}` cannot change or delete API keys of owners with the role `{target}`"),
+        _ => format!("the role `{caller}` cannot create, change or delete API keys of owners with the role `{target}`"),
     };
     refusal(message, current)
 }
@@ -204,6 +206,23 @@ mod tests {
                 let own = (caller == target && caller == Role::Editor) || caller == Role::Admin;
                 let created = allowed(caller, &snapshot, new_key("ak_new", owner_of(target).id.as_str()));
                 assert_eq!(created.is_ok(), own, "{caller:?} creates a key for {target:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_person_creates_no_key_with_a_role_above_their_own() {
+        let snapshot = snapshot();
+        for caller in [Role::Editor, Role::Admin] {
+            for stored in ROLES {
+                let (key, owner) = (Id::new("person:ada"), owner_of(stored).id);
+                let create = [new_key("ak_new", owner.as_str())];
+                let caller = Caller { key, owner, role: caller, scope: None };
+                for stated in [Some(&BTreeSet::new()), None] {
+                    let found = allows_operations(&caller, &create, stated, &snapshot);
+                    let is_allowed = may_administer(caller.role, stored);
+                    assert_eq!(found.is_ok(), is_allowed, "{:?} of {stored:?}: {found:?}", caller.role);
+                }
             }
         }
     }
