@@ -9,7 +9,7 @@ use crate::model::{Entry, HttpsEdge};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render).of_search();
 
 /// The most routes of an edge that a row counts.
 const MOST_COUNTED: usize = 1000;
@@ -57,6 +57,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 (nothing(NONE))
             } @else { (nothing("No edge is selected here.")) }
         } @else { (table(request, &scan.rows)) }
+        (scan.limits(&words))
         (pager(request, "after", is_first, next, scan.next_text()))
     };
     Ok(PageContent { title: "Edges".to_owned(), section: "Edges", body })

@@ -12,7 +12,7 @@ use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render).of_search();
 
 /// The most keys that the overview looks at, and the most that it shows.
 const MOST_COUNTED: usize = 1000;
@@ -58,6 +58,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
         @if scan.rows.is_empty() { (nothing("No key is selected here.")) }
         @else { (elements::table("Keys", &columns, &rows)) }
+        (scan.limits(&words))
         (pager(request, "before", before == u64::MAX, next, scan.next_text()))
     };
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })

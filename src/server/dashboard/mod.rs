@@ -50,6 +50,8 @@ mod server_health;
 mod session;
 mod source;
 mod sources;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 use axum::Router;

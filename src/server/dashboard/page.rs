@@ -43,8 +43,8 @@ pub(super) struct DashboardPage {
     intent: Intent<'static>,
     /// Whether `at` asks for an earlier revision.
     reads_earlier: bool,
-    /// Whether the page reads the history: it has the place of a search then, until its client goes (D52).
-    reads_history: bool,
+    /// Whether the page reads the history, searches or traces: it has the place of a search then, until its client goes (D52).
+    is_search: bool,
     /// Whether only the server that writes knows what it shows (D115).
     is_of_writer: bool,
     /// Whether the page stays as it is until it is loaded again.
@@ -55,8 +55,8 @@ pub(super) struct DashboardPage {
 impl DashboardPage {
     /// A page for everybody who reads.
     pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
-        let (reads_earlier, reads_history, is_of_writer, is_still) = (false, false, false, false);
-        Self { path, intent: Intent::Read, reads_earlier, reads_history, is_of_writer, is_still, render }
+        let (reads_earlier, is_search, is_of_writer, is_still) = (false, false, false, false);
+        Self { path, intent: Intent::Read, reads_earlier, is_search, is_of_writer, is_still, render }
     }
 
     /// Shows an earlier revision if `at` asks for one.
@@ -64,9 +64,9 @@ impl DashboardPage {
         Self { reads_earlier: true, ..self }
     }
 
-    /// Shows something of the history.
-    pub(super) const fn of_history(self) -> Self {
-        Self { reads_history: true, ..self }
+    /// Shows something of the history, or what a search or a trace has found.
+    pub(super) const fn of_search(self) -> Self {
+        Self { is_search: true, ..self }
     }
 
     /// Shows what only the server that writes knows.
@@ -358,7 +358,7 @@ where
     R: Fn(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
 {
     let Admissions { searches, renderings, .. } = &*request.app.admissions;
-    let place = if page.reads_history { searches } else { renderings }.for_owner(&request.caller.owner)?;
+    let place = if page.is_search { searches } else { renderings }.for_owner(&request.caller.owner)?;
     let draw = move |cancel: Cancel| {
         request.cancel = cancel;
         let content = render(&request)?;
@@ -366,7 +366,7 @@ where
         let html = layout::page(&request.root, &reader_of(&request), &content, is_live).into_string();
         Ok((html, request, render))
     };
-    if page.reads_history { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
+    if page.is_search { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
 }
 
 /// Finds what revisions did to access, in the place of a read of earlier revisions: nobody holds another one meanwhile.

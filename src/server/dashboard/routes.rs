@@ -11,7 +11,7 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render).of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render).of_search().of_writer();
 
 /// The most hostports in a row.
 const MOST_HOSTPORTS: usize = 2;
@@ -61,6 +61,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
         @else if is_filtered { (nothing(if scan.is_cut { "Nothing found yet: the search can be continued." } else { "No route is selected here." })) }
         @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
+        (scan.limits(&words))
         (pager(request, "after", after.is_empty(), next, scan.next_text()))
     };
     Ok(PageContent { title: "Routes".to_owned(), section: "Routes", body })

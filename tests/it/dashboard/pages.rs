@@ -177,6 +177,12 @@ fn edges_are_searched_sorted_and_paged_on_the_server() {
     let found = browser.page("/ui/edges?search=H77.example");
     assert!(found.contains("h77.example.com:443") && !found.contains("h78."), "{found}");
     assert!(browser.page("/ui/edges?search=nowhere").contains("No edge is selected here."));
+    let many = format!("{}nowhere", "h7+".repeat(5000));
+    for page in ["edges?sort=name", "edges?sort=newest", "routes?sort=host", "keys?use="] {
+        let page = browser.page(&format!("/ui/{page}&search={many}"));
+        assert!(page.contains("Only the first 8 words and 200 characters are searched for."), "{page}");
+    }
+    assert!(!browser.page("/ui/edges?search=h7").contains("Only the first"));
 }
 
 #[test]
