@@ -209,8 +209,18 @@ fn a_person_is_refused_while_the_server_runs_and_a_rekey_signs_everybody_out() {
     folder.write(CONFIG, &format!("{}  refused: [ada@example.com]\n", provider.section()));
     until("the refusal", || (!is_open(&cookie)).then_some(()));
     assert_refused(&sign_in(&serve, &provider, ""), 403, "ada@example.com has no role on this server");
+    // An address that is not verified is no way in, and refuses as well as any other name.
+    for claims in [json!({"email_verified": false}), json!({"email_verified": false, "preferred_username": "ada"})] {
+        provider.script().claims = claims;
+        assert_refused(&sign_in(&serve, &provider, ""), 403, "has no role on this server");
+    }
+    provider.script().claims = json!({});
     folder.write(CONFIG, &provider.section());
     until("the end of the refusal", || is_open(&cookie).then_some(()));
+    folder.write(CONFIG, &format!("{}  refused: ['Person:ADA@example.com']\n", provider.section()));
+    until("the refusal in another form", || (!is_open(&cookie)).then_some(()));
+    folder.write(CONFIG, &provider.section());
+    until("the end of that refusal", || is_open(&cookie).then_some(()));
     assert!(!serve.said().contains("after a restart"), "{}", serve.said());
     let rekeyed = serve.call("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
     assert_eq!(rekeyed.status, 200, "{}", rekeyed.body);
@@ -382,6 +392,7 @@ fn a_mistake_in_the_section_is_an_error_at_its_line() {
         ("client_id: edge", "client_id: ''", "/openid_connect/client_id (line 3)"),
         ("issuer: http://127.0.0.1", "issuer: http://id.example.com", "/openid_connect/issuer (line 2)"),
         ("client_secret_file", "client_secrets_file", "/openid_connect/client_secrets_file (line 4)"),
+        ("device: true", "refused: [usr_shortened]", "/openid_connect/refused/0 (line 10)"),
         ("client.secret", "missing.secret", "missing.secret"),
     ] {
         let section = provider.section();

@@ -7,10 +7,14 @@ const NAMES: [&str; 2] = [EMAIL, "preferred_username"];
 /// The claim that counts only if the provider has verified it: at some, anyone can claim any address.
 const EMAIL: &str = "email";
 const EMAIL_VERIFIED: &str = "email_verified";
+/// The claim with the name that a person has chosen.
+const FULL_NAME: &str = "name";
 /// The claim that identifies a person at the provider.
 const SUBJECT: &str = "sub";
 /// The most bytes of a name.
 const MOST_NAME_BYTES: usize = 200;
+/// The most names in one claim that the person can be refused by: a session has all of them.
+const MOST_NAMES: usize = 8;
 
 /// The verified claims of a person.
 pub(super) struct PersonClaims<'c>(pub &'c Map<String, Value>);
@@ -18,9 +22,14 @@ pub(super) struct PersonClaims<'c>(pub &'c Map<String, Value>);
 impl PersonClaims<'_> {
     /// The texts in a claim: one, or those of a list. Dots in a name that no claim has lead into objects.
     pub(super) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
-        let value = self.value(name).filter(|_| name != EMAIL || self.has_verified_email());
-        let list = value.and_then(Value::as_array).into_iter().flatten();
-        value.into_iter().chain(list).filter_map(Value::as_str)
+        texts_of(self.value(name).filter(|_| name != EMAIL || self.has_verified_email()))
+    }
+
+    /// The names that the person can be refused by, whether the provider has verified them or not. `first` is the claim that
+    /// counts before the usual ones.
+    pub(super) fn refusable_names(&self, first: &str) -> impl Iterator<Item = &str> {
+        let claims = std::iter::once(first).chain(NAMES).chain([FULL_NAME, SUBJECT]);
+        claims.flat_map(move |claim| texts_of(self.value(claim)).take(MOST_NAMES))
     }
 
     fn value(&self, name: &str) -> Option<&Value> {
@@ -59,6 +68,12 @@ impl PersonClaims<'_> {
         let is_shown = |text: &&str| !text.is_empty() && text.len() <= MOST_NAME_BYTES && escaped(text) == *text;
         texts.find(is_shown)
     }
+}
+
+/// The texts of a value: itself, or those of a list.
+fn texts_of(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    let list = value.and_then(Value::as_array).into_iter().flatten();
+    value.into_iter().chain(list).filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ impl Check for OidcConfig {
             faults.report(Fault::new(Code::TooLong, message).at("roles"));
         }
         faults.each_in("roles", &self.roles, |faults, mapping| mapping.check(faults));
+        faults.within("refused", |faults| self.refused.check(faults));
     }
 }
 
@@ -224,6 +225,15 @@ mod tests {
         }
         let found = mapped("{claim: a, value: b, role: editor, sources: [shop, 'a*b']}");
         assert_eq!(found, one("/roles/0/sources/1", Code::InvalidFormat));
+        let refused = |entry: &str| faults(&with(&format!("issuer: 'https://a', refused: [ada, '{entry}']")));
+        let owner = "usr_7RhErXqfVn3U4pK2ZO92jBaW4a0";
+        for entry in ["ada@example.com", owner, &format!("ada ({owner})"), &format!("person:ada ({owner})")] {
+            assert!(refused(entry).is_empty(), "{entry}");
+        }
+        assert_eq!(refused(" "), one("/refused/1", Code::Required));
+        for entry in ["usr_7RhErX", "USR_7RhErX…", "ada (usr_7RhErX…)", "ak_3MWmcLvtt0vjIX9kLlxuHz95QLB"] {
+            assert_eq!(refused(entry), one("/refused/1", Code::InvalidFormat), "{entry}");
+        }
     }
 
     #[test]

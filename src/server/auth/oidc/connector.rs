@@ -12,6 +12,7 @@ use super::failure::OidcFailure;
 use super::id_token::{ExpectedClaims, IdToken};
 use super::person::SignedInPerson;
 use super::provider::{OidcProvider, TokenResponse};
+use super::refused_people::name_digest;
 use super::roles::{grants, rights};
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::ApiError;
@@ -149,7 +150,8 @@ impl OpenIdConnect {
         let (name, grants) = (claims.name(name_claim), grants(roles, issuer, &claims));
         let is_verified = name.is_some_and(|name| claims.verifies(name));
         let person = SignedInPerson::new(issuer, claims.subject(), name, grants);
-        Ok(person.with_verified_name(is_verified))
+        let names = claims.refusable_names(name_claim).map(name_digest).collect();
+        Ok(person.with_verified_name(is_verified).with_refusable_names(names))
     }
 
     /// A person as a caller, with the rights of today; none if there are none, or if the person is refused.

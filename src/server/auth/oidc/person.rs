@@ -8,7 +8,7 @@ use crate::server::prelude::*;
 /// Separates the IDs of people from all other derived IDs.
 const PURPOSE: &str = "person";
 /// The start of the ID of an owner who is a person.
-const OWNER: &str = "usr_";
+pub(super) const OWNER: &str = "usr_";
 
 /// A person who has signed in through the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub(crate) struct SignedInPerson {
     owner: Id,
     /// The digests of the claims that give rights.
     pub(super) grants: BTreeSet<String>,
+    /// The digests of all names that the provider gives.
+    #[serde(default)]
+    pub(super) refusable_names: BTreeSet<String>,
 }
 
 impl SignedInPerson {
@@ -29,12 +32,17 @@ impl SignedInPerson {
     pub(super) fn new(issuer: &str, subject: &str, name: Option<&str>, grants: BTreeSet<String>) -> Self {
         let owner = Id::derived(OWNER, [PURPOSE.as_bytes(), issuer.as_bytes(), subject.as_bytes()]);
         let name = name.map_or_else(|| owner.to_string(), str::to_owned);
-        Self { name, is_verified: false, owner, grants }
+        Self { name, is_verified: false, owner, grants, refusable_names: BTreeSet::new() }
     }
 
     /// Notes whether the provider has verified the name.
     pub(super) fn with_verified_name(self, is_verified: bool) -> Self {
         Self { is_verified, ..self }
+    }
+
+    /// Notes the digests of all names that the provider gives.
+    pub(super) fn with_refusable_names(self, refusable_names: BTreeSet<String>) -> Self {
+        Self { refusable_names, ..self }
     }
 
     /// The name that the provider gives.

@@ -1,19 +1,38 @@
 //! The people who are refused whatever their claims say: `refused` in the configuration file. It ends sign-ins that nobody can take
 //! back, because no server keeps them.
+//!
+//! An entry refuses everybody who has it as owner or as any name, in any case, whether the provider has verified the name or
+//! not: refusing one more is safer than one less. It can have any form in which the history and the dashboard show a person.
 
 use arc_swap::ArcSwap;
 
-use super::person::SignedInPerson;
+use super::person::{OWNER, SignedInPerson};
+use crate::model::Faults;
+use crate::model::author::PERSON;
 use crate::server::prelude::*;
 
-/// The owners or names of people who are refused now. Clones share them, so that a reload of the configuration changes all.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "BTreeSet<String>")]
-pub(crate) struct RefusedPeople(Arc<ArcSwap<BTreeSet<String>>>);
+/// The start of the ID of an API key, and the characters of an ID after its start.
+const KEY: &str = "ak_";
+const ID_CHARS: usize = 27;
+/// The digits of the digest of a name.
+const DIGITS: usize = 16;
 
-impl From<BTreeSet<String>> for RefusedPeople {
-    fn from(all: BTreeSet<String>) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(all)))
+/// The people who are refused now. Clones share them, so that a reload of the configuration changes all.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub(crate) struct RefusedPeople(Arc<ArcSwap<RefusedNames>>);
+
+/// The entries, and the digests of the names and owners in them.
+#[derive(Debug, Default)]
+struct RefusedNames {
+    entries: Vec<String>,
+    digests: BTreeSet<String>,
+}
+
+impl From<Vec<String>> for RefusedPeople {
+    fn from(entries: Vec<String>) -> Self {
+        let digests = entries.iter().flat_map(|entry| forms(entry)).map(name_digest).collect();
+        Self(Arc::new(ArcSwap::from_pointee(RefusedNames { entries, digests })))
     }
 }
 
@@ -21,34 +40,102 @@ impl RefusedPeople {
     /// Refuses the people of another list instead. Returns whether they are others.
     pub(crate) fn replace(&self, read: &Self) -> bool {
         let read = read.0.load_full();
-        *self.0.swap(Arc::clone(&read)) != *read
+        self.0.swap(Arc::clone(&read)).digests != read.digests
     }
 
     /// Whether a person is refused.
     pub(super) fn has(&self, person: &SignedInPerson) -> bool {
         let all = self.0.load();
-        all.contains(person.owner().as_str()) || all.contains(person.given_name())
+        let known = [person.owner().as_str(), person.given_name()].map(name_digest);
+        known.iter().chain(&person.refusable_names).any(|name| all.digests.contains(name))
     }
+
+    /// Reports entries that would refuse nobody.
+    pub(super) fn check(&self, faults: &mut Faults) {
+        faults.each(&self.0.load().entries, |faults, entry| {
+            let is_wrong = |form: &str| starts_with(form, KEY) || (starts_with(form, OWNER) && !is_id(form, OWNER));
+            if forms(entry).any(str::is_empty) {
+                faults.report(Fault::new(Code::Required, "an entry of `refused` is empty").help("remove the entry"));
+            } else if forms(entry).any(is_wrong) {
+                let message = format!("`{}` is neither the owner nor a name of a person", printable(entry));
+                let help = "copy the owner, `usr_…`, from the history; to refuse an API key, revoke it";
+                faults.report(Fault::new(Code::InvalidFormat, message).help(help));
+            }
+        });
+    }
+}
+
+/// The digest of a name, whatever its case.
+pub(super) fn name_digest(name: &str) -> String {
+    blake3::hash(name.trim().to_lowercase().as_bytes()).to_hex().chars().take(DIGITS).collect()
+}
+
+/// The names and owners in an entry: itself, what follows `person:`, and the owner in `ada (usr_…)`.
+fn forms(entry: &str) -> impl Iterator<Item = &str> {
+    let entry = entry.trim();
+    let name = if starts_with(entry, PERSON) { entry.get(PERSON.len()..).unwrap_or_default().trim() } else { entry };
+    let inner = name.rsplit_once('(').and_then(|(_, inner)| inner.strip_suffix(')')).map(str::trim);
+    [entry, name].into_iter().chain(inner.filter(|inner| starts_with(inner, OWNER)))
+}
+
+fn starts_with(text: &str, start: &str) -> bool {
+    text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start))
+}
+
+/// Whether a text is an ID that was derived, with this start.
+fn is_id(text: &str, start: &str) -> bool {
+    let rest = text.get(start.len()..).unwrap_or_default();
+    rest.len() == ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::claims::PersonClaims;
     use super::*;
+
+    fn listed(entries: &[&str]) -> RefusedPeople {
+        serde_json::from_value(serde_json::to_value(entries).unwrap()).unwrap()
+    }
+
+    fn person(subject: &str, claims: &Value) -> SignedInPerson {
+        let claims = PersonClaims(claims.as_object().unwrap());
+        let names = claims.refusable_names("nickname").map(name_digest).collect();
+        SignedInPerson::new("https://a", subject, claims.name("nickname"), BTreeSet::new()).with_refusable_names(names)
+    }
 
     #[test]
     fn a_person_is_refused_by_owner_or_name_from_the_next_reload_on() {
-        let person = |subject: &str, name: &str| SignedInPerson::new("https://a", subject, Some(name), BTreeSet::new());
-        let (ada, bob) = (person("1", "ada"), person("2", "bob"));
+        let [ada, bob] = ["ada", "bob"].map(|name| person(name, &json!({"preferred_username": name})));
         let refused = RefusedPeople::default();
         let in_use = refused.clone();
-        let listed =
-            |all: &[&str]| -> RefusedPeople { serde_json::from_value(serde_json::to_value(all).unwrap()).unwrap() };
         assert!(!in_use.has(&ada) && !refused.replace(&listed(&[])));
         for list in [["ada"], [ada.owner().as_str()]] {
             assert!(refused.replace(&listed(&list)));
             assert!(in_use.has(&ada) && !in_use.has(&bob), "{list:?}");
         }
         assert!(refused.replace(&listed(&[])) && !in_use.has(&ada));
+    }
+
+    #[test]
+    fn every_form_of_a_name_refuses_its_person() {
+        let claims = |is_verified: bool| {
+            json!({"sub": "a-1", "email": "Ada@example.com", "email_verified": is_verified, "preferred_username": "ada",
+                "name": "Ada Lovelace", "nickname": ["countess", "aal"]})
+        };
+        let bob = person("b-2", &json!({"sub": "b-2", "preferred_username": "bob", "name": "Ada"}));
+        for ada in [claims(true), claims(false)].map(|claims| person("a-1", &claims)) {
+            let (owner, shown) = (ada.owner().to_string(), ada.name().into_owned());
+            assert_eq!(shown, format!("countess ({owner})"));
+            let forms = [shown.clone(), format!("person:{shown}"), shown.to_uppercase(), owner.to_lowercase(), owner];
+            let names = ["ADA@EXAMPLE.COM", " ada@example.com ", "person:countess", "aal", "a-1", "ada lovelace"];
+            for entry in forms.iter().map(String::as_str).chain(names) {
+                let refused = listed(&["somebody", entry]);
+                assert!(refused.has(&ada) && !refused.has(&bob), "{entry}");
+            }
+            assert!(!listed(&["ada@example", "example.com", "lovelace", "person:"]).has(&ada));
+        }
     }
 }
