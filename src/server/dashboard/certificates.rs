@@ -91,7 +91,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
     html! {
         tr {
             th scope="row" {
-                @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (escaped(name)) } }
+                @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (name) } }
                 @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
             }
             td data-label="Expires" {
@@ -127,7 +127,7 @@ fn users(request: &PageRequest, authority: &Key) -> Markup {
         @if users.is_empty() { "nothing" }
         @for user in users {
             @let name = request.snapshot.get(user).map(|entry| request.snapshot.full_name(entry)).unwrap_or_default();
-            (resource_link(request, user, &escaped(&name))) " "
+            (resource_link(request, user, &name)) " "
         }
     }
 }

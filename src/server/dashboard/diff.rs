@@ -32,8 +32,7 @@ pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
                 ChangeTag::Insert => ("added", "+ "),
                 ChangeTag::Equal => ("same", "  "),
             };
-            // A direction mark would show something else than what is applied.
-            let line = escaped(change.value().trim_end_matches('\n'));
+            let line = change.value().trim_end_matches('\n');
             lines.push((class, sign, format!("{line}\n")));
         }
         if lines.len() > MOST_LINES {

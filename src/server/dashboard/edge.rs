@@ -29,7 +29,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Source", html! { @if let Some(source) = entry.source() { (source_link(request, source)) } @else { "none: it was made over the API" } }),
             ("Name", html! { (entry.name().unwrap_or_default()) }),
             ("ID", html! { code { (entry.key.id.as_str()) } }),
-            ("Description", html! { (escaped(&edge.description)) }),
+            ("Description", html! { (edge.description) }),
             ("Created", time(&created, request.now)),
             ("History", html! { a href={ (request.root) "revisions?resource=" (segment(&key.path())) } { "What changed it" } }),
         ]))

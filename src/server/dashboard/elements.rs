@@ -173,11 +173,11 @@ pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
     let is_unknown = commit_author_name.is_empty() && key.is_empty() && author.by != "local";
     html! {
         @if !commit_author_name.is_empty() {
-            b title=(author.commit_author_email) { (escaped(commit_author_name)) }
+            b title=(author.commit_author_email) { (commit_author_name) }
         } @else if let Some(person) = key_id.strip_prefix(PERSON) {
             b title=(owner_id) { (person) }
         } @else if !key.is_empty() {
-            b title={ (key_id) " of " (owner_id) } { (escaped(key)) }
+            b title={ (key_id) " of " (owner_id) } { (key) }
             @if key_description.is_empty() { " of " (owner_id) }
         } @else if author.by == "local" {
             b { "command line" }
@@ -186,14 +186,14 @@ pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
         @if author.destroyed { " destroyed" }
         @if !source.is_empty() { @if !is_unknown { " in " } "source " (source) }
         @if !author.commit.is_empty() { " at " (commit(&author.commit, forge)) }
-        @if !author.commit_message.is_empty() { ": " q { (escaped(&author.commit_message)) } }
+        @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
     }
 }
 
 /// A value as formatted JSON that a keyboard can scroll.
 pub(super) fn json(value: &Value) -> Markup {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    html! { pre tabindex="0" { @for line in text.lines() { (escaped(line)) "\n" } } }
+    html! { pre tabindex="0" { (text) "\n" } }
 }
 
 /// Counts with their words, without those that are zero; empty if all are.

@@ -100,7 +100,7 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
     html! {
         tr {
             th scope="row" {
-                @if !key.description.is_empty() { (escaped(&key.description)) " " }
+                @if !key.description.is_empty() { (key.description) " " }
                 code { (entry.key.id.as_str()) }
                 @if entry.key.id == request.caller.key { " " (badge(Tone::Neutral, "you")) }
             }

@@ -1,9 +1,10 @@
 //! The frame of every page: the head, the navigation, the box for a trace, and the headers of the response.
 
 use axum::response::Redirect;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::server::prelude::*;
+use crate::syntax::text::escaped_lines;
 
 /// The content type of pages.
 pub(super) static HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -51,7 +52,7 @@ pub(super) struct PageReader {
 pub(super) fn page(root: &str, reader: &PageReader, content: &PageContent, is_live: bool) -> Markup {
     let PageContent { title, section, body } = content;
     let PageReader { name: who, form_token, revision } = reader;
-    html! {
+    shown(&html! {
         (DOCTYPE)
         html lang="en" {
             (head(root, title, is_live))
@@ -90,12 +91,12 @@ pub(super) fn page(root: &str, reader: &PageReader, content: &PageContent, is_li
                 }
             }
         }
-    }
+    })
 }
 
 /// The page to sign in: `form` is what it offers.
 pub(super) fn outside(root: &str, title: &str, form: &Markup) -> Markup {
-    html! {
+    shown(&html! {
         (DOCTYPE)
         html lang="en" {
             (head(root, title, false))
@@ -107,7 +108,13 @@ pub(super) fn outside(root: &str, title: &str, form: &Markup) -> Markup {
                 }
             }
         }
-    }
+    })
+}
+
+/// A whole page as browsers get it: what others wrote shows as it is and not as a direction mark in it wants, and without API
+/// tokens. No template has such characters itself, so no text on any page is missed.
+fn shown(page: &Markup) -> Markup {
+    PreEscaped(escaped_lines(&page.0))
 }
 
 fn head(root: &str, title: &str, is_live: bool) -> Markup {
@@ -162,6 +169,23 @@ mod tests {
             let page = page.into_string();
             assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)"), "{page}");
             assert!(!page.contains("style=\"") && !page.contains(" onclick"), "{page}");
+        }
+    }
+
+    #[test]
+    fn what_changes_the_display_is_escaped_wherever_it_is() {
+        let hostile = "a\u{202e}b\rc ew_ak_1_Zirnp3rqEUFId13vm5Ms2LsUY6D";
+        let text = || html! { p title=(hostile) { (hostile) } pre { "- one\n" "+ two\n" } };
+        let reader = PageReader { name: hostile.to_owned(), form_token: "f".to_owned(), revision: 7 };
+        let content = PageContent { title: hostile.to_owned(), section: "Overview", body: text() };
+        for page in [page("./", &reader, &content, true), outside("./", hostile, &text())] {
+            let page = page.into_string();
+            assert!(!page.contains(['\u{202e}', '\r']) && !page.contains("Zirnp3"), "{page}");
+            assert!(
+                page.contains("<p title=\"a\\u{202e}b\\rc ew_ak_1_***\">a\\u{202e}b\\rc ew_ak_1_***</p>"),
+                "{page}"
+            );
+            assert!(page.contains("<pre>- one\n+ two\n</pre>"), "{page}");
         }
     }
 }

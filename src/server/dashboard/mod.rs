@@ -22,9 +22,10 @@
 //! # What it never does
 //!
 //! No page has a secret, whoever reads it. No text of others becomes markup: the templates escape all of it, and the
-//! policy of the pages forbids code and styles that are not files of this server. A page changes nothing. What people may change
-//! here is a short list ([`ACTIONS`]), everything else has Git; each has a page that shows what it will do, and a form that does
-//! it as a request of the API does ([`actions`]).
+//! policy of the pages forbids code and styles that are not files of this server. None changes how a page is displayed: [`layout`]
+//! escapes direction marks in whole pages. A page changes nothing. What people may change here is a short list ([`ACTIONS`]),
+//! everything else has Git; each has a page that shows what it will do, and a form that does it as a request of the API does
+//! ([`actions`]).
 
 mod access;
 pub(in crate::server) mod access_effect;

@@ -189,7 +189,7 @@ fn reader_of(PageRequest { app, caller, session, snapshot, .. }: &PageRequest) -
     let current = app.served.store.snapshot();
     let name = match current.key_description(&caller.key) {
         "" => caller.name().to_owned(),
-        description => escaped(description).into_owned(),
+        description => description.to_owned(),
     };
     PageReader { name, form_token: session.form_token.clone(), revision: snapshot.revision }
 }

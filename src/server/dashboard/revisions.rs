@@ -98,7 +98,7 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
                     None => (badge(tone, &item.outcome)),
                 }
                 " · " (time(&item.created_at, request.now))
-                @if !changed.is_empty() { " · " (escaped(changed)) }
+                @if !changed.is_empty() { " · " (changed) }
                 @else if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
                 " "
                 @if let Some(effect) = &effect { (effect.shown()) }

@@ -38,7 +38,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (facts(&[
             ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
             ("Edge", resource_link(request, &parent.key, &request.snapshot.full_name(parent))),
-            ("Description", html! { (escaped(&route.description)) }),
+            ("Description", html! { (route.description) }),
             ("Source", html! { @if origin.source.is_empty() { "none: it was made over the API" } @else { (source_link(request, &origin.source)) } }),
             ("Declared at", html! { @if !origin.file.is_empty() {
                 (file_place(&origin.file, origin.line, None, &origin.commit, &forge)) " " (commit(&origin.commit, &forge))

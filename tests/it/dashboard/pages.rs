@@ -6,8 +6,8 @@ use super::Browser;
 use crate::support::manifests::edge;
 use crate::support::server::Server;
 
-/// A text that would be markup and code.
-const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
+/// A text that would be markup and code, and that would show what follows in the other direction.
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}";
 const SECRET: &str = "canary-of-the-dashboard";
 
 /// Creates an edge with a route, and returns both IDs.
@@ -44,6 +44,7 @@ fn pages_of(edge: &str, route: &str) -> Vec<String> {
         "revisions".to_owned(),
         "revisions/2".to_owned(),
         "revisions/3".to_owned(),
+        "rollback?to=3".to_owned(),
         "trace?url=shop.example.com%2Fcart%2F1".to_owned(),
         "keys".to_owned(),
         "server".to_owned(),
@@ -71,9 +72,12 @@ fn no_page_has_markup_of_others_or_a_secret() {
             assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
             assert!(!text.contains(SECRET) && !text.contains(key.str("/token")), "{page}: {text}");
             assert!(!text.contains("style=\"") && !text.contains("onclick"), "{page} has inline code");
+            assert!(!text.contains('\u{202e}'), "{page}: {text}");
         }
         let text = browser.page(&format!("/ui/edges/{edge}/routes/{route}"));
         assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
+        let planned = browser.page("/ui/rollback?to=3");
+        assert!(planned.contains("onerror=alert(2)&gt;\\u{202e}"), "{planned}");
     }
     // What somebody enters is text, too.
     let browser = Browser::signed_in(&server, &server.viewer);
@@ -88,6 +92,7 @@ fn no_page_has_markup_of_others_or_a_secret() {
     ] {
         let text = browser.page(&format!("/ui/{page}{encoded}"));
         assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
+        assert!(!text.contains('\u{202e}'), "{page}: {text}");
     }
     for missing in ["edges/x", "edges/x/routes/y", "sources/x", "revisions/99", "revisions/x"] {
         let answer = browser.get(&format!("/ui/{missing}"));

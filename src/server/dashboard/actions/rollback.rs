@@ -167,7 +167,7 @@ fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
             " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.changes()) "." }
         @if !opened.is_empty() { h2 { "It opens access" } }
         @for item in &opened { (sources::finding(item, "", &forge)) }
-        @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (escaped(line)) } } } }
+        @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (line) } } } }
         @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
         @for item in &report.refusals { (sources::finding(item, "", &forge)) }
         @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
