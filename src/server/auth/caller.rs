@@ -33,9 +33,13 @@ impl Caller {
         self.key.as_str().strip_prefix(PERSON).unwrap_or(self.owner.as_str())
     }
 
-    /// The unique identity of the caller: the API key, or the owner in place of a person, whose name others may have.
-    pub(crate) fn identity(&self) -> &Id {
-        if self.key.as_str().starts_with(PERSON) { &self.owner } else { &self.key }
+    /// The unique identity of the caller: the API key, or `person:` and the owner of a person, whose name others may have. No key
+    /// of this owner has it.
+    pub(crate) fn identity(&self) -> Cow<'_, Id> {
+        match self.key.as_str().starts_with(PERSON) {
+            true => Cow::Owned(Id::new(&format!("{PERSON}{}", self.owner))),
+            false => Cow::Borrowed(&self.key),
+        }
     }
 
     /// The caller in a message: the API key, or the name of a person.

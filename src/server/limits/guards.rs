@@ -126,7 +126,7 @@ impl Guards {
         }
         let message = "too many requests with this API key";
         self.rate_limiter
-            .take(caller.identity())
+            .take(&caller.identity())
             .map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
     }
 

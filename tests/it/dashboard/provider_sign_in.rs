@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::http::{HttpAnswer, http};
 use crate::support::identity_provider::{CLIENT_SECRET, IdentityProvider, SigningKeyPair, USER_CODE};
+use crate::support::manifests::edge;
 use crate::support::program::{CONFIG, Folder, Serve, finish, has, until};
 use crate::support::users::{CONTEXTS, run_with_token};
 
@@ -379,6 +380,22 @@ fn editors_apply_the_sources_of_their_groups_only() {
     }
     let answer = serve.call_as(token, "POST", "/sources/docs/sync", "");
     assert!(answer.body.contains("the scope of ada@example.com does not allow"), "{}", answer.body);
+    // What a key of theirs without a scope has sent is not found by its digest.
+    let body = json!({"owner_id": whoami["owner_id"]}).to_string();
+    let key = serve.call("POST", "/api_keys", &body).json();
+    let text = edge("docs", "Of another source");
+    let dry_run = |token: &str, source: &str, file: Value| {
+        let body = json!({"dry_run": true, "source": source, "files": [file]});
+        serve.call_as(token, "POST", "/reconciliations", &body.to_string())
+    };
+    let sent = json!({"name": "a.yaml", "text": text});
+    let named = json!({"name": "a.yaml", "digest": blake3::hash(text.as_bytes()).to_string()});
+    let (key, missing) = (key["token"].as_str().unwrap(), "ERR_EDGEWRIGHT_MISSING_FILES");
+    assert_eq!(dry_run(key, "docs", sent.clone()).status, 200);
+    assert_eq!(dry_run(key, "docs", named.clone()).status, 200);
+    assert_eq!(dry_run(token, "shop", named.clone()).code(), missing);
+    assert_eq!(dry_run(token, "shop", sent).status, 200);
+    assert_eq!(dry_run(token, "shop", named).status, 200);
 }
 
 #[test]

@@ -50,10 +50,10 @@ impl<'a> ReconciliationJob<'a> {
     ) -> Result<Self, ApiError> {
         let CheckedRequest { mut request, digests, to_trace, lints } = checked;
         authorize(app, &caller, &request)?;
-        // A key with a scope does not find out what other keys of its owner have sent.
-        let sender = if caller.scope.is_some() { caller.identity() } else { &caller.owner };
+        // A key or a person with a scope does not find out what other keys of the owner have sent.
+        let sender = if caller.scope.is_some() { caller.identity() } else { Cow::Borrowed(&caller.owner) };
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
-        let sent = app.caches.files.resolve(sender, std::mem::take(&mut request.files), &digests)?;
+        let sent = app.caches.files.resolve(&sender, std::mem::take(&mut request.files), &digests)?;
         let (older, sent) = review::split_older(sent, &is_older);
         let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
         let older = request.compare.then(|| review::tree(older, unset));
