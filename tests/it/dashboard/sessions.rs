@@ -106,6 +106,29 @@ fn who_signs_out_has_no_session() {
 }
 
 #[test]
+fn a_browser_behind_a_proxy_of_this_machine_is_not_on_it() {
+    let folder = Folder::new();
+    let serve = folder.serve("--base-url https://edge.example.com --trusted-proxy 127.0.0.1");
+    let (local, form) = (format!("http://{}", serve.address), format!("token={}", serve.token));
+    let sign_in = |origin: &str, client: &str| {
+        let headers = [("Origin", origin), ("Sec-Fetch-Site", "same-origin"), ("X-Forwarded-For", client)];
+        http(&serve.address, "POST", "/ui/sign-in", &headers, &form)
+    };
+    let here = sign_in(&local, "127.0.0.1");
+    assert_eq!(here.status, 303, "{}", here.body);
+    let cookie = here.header("set-cookie")[0].split(';').next().unwrap().to_owned();
+    assert!(cookie.starts_with("edgewright-dashboard="), "{cookie}");
+    let status = |client: &str| {
+        http(&serve.address, "GET", "/ui/", &[("Cookie", cookie.as_str()), ("X-Forwarded-For", client)], "").status
+    };
+    assert_eq!((status("127.0.0.1"), status("198.51.100.7")), (200, 303));
+    assert_eq!(sign_in(&local, "198.51.100.7").status, 403);
+    let away = sign_in("https://edge.example.com", "198.51.100.7");
+    assert_eq!(away.status, 303, "{}", away.body);
+    assert!(away.header("set-cookie")[0].starts_with("__Host-edgewright="), "{:?}", away.headers);
+}
+
+#[test]
 fn a_revoked_key_ends_its_sessions() {
     let server = Server::start();
     let browser = Browser::signed_in(&server, &server.viewer);

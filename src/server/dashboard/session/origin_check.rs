@@ -9,6 +9,7 @@ use axum::http::uri::Authority;
 
 use crate::http_client::is_this_machine;
 use crate::server::handler_prelude::*;
+use crate::server::limits::guards;
 
 /// Refuses a form of another site. Returns whether the browser came over TLS.
 pub(in crate::server::dashboard) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
@@ -51,10 +52,11 @@ fn host_of(parts: &Parts) -> Option<&str> {
     host.or_else(|| parts.uri.authority().map(Authority::as_str))
 }
 
-/// Whether a request comes from this machine.
+/// Whether a request comes from this machine: over its loopback interface, and not from the client of a trusted proxy on it.
 fn is_local(parts: &Parts) -> bool {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-    peer.is_some_and(|ConnectInfo(peer)| peer.ip().to_canonical().is_loopback())
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+    peer.is_some_and(is_loopback) && guards::client_of(&parts.headers).is_none_or(is_loopback)
 }
 
 /// Whether a browser reached the server by a name of its own machine.
@@ -94,6 +96,15 @@ mod tests {
             assert_eq!(checked(here, &[("origin", &origin), ("host", local)]), Some(false), "{local}");
             assert_eq!(checked(away, &[("origin", &origin), ("host", local)]), None, "{local}");
         }
+    }
+
+    #[test]
+    fn the_client_of_a_proxy_on_this_machine_is_elsewhere() {
+        let form = |client: &str| {
+            let local = [("origin", "http://localhost:8080"), ("host", "localhost:8080"), (guards::CLIENT, client)];
+            checked([127, 0, 0, 1], &local)
+        };
+        assert_eq!([form("127.0.0.1"), form("::1"), form("198.51.100.7")], [Some(false), Some(false), None]);
     }
 
     #[test]
