@@ -153,7 +153,9 @@ fn only_the_browser_that_has_begun_comes_back_and_only_once() {
 fn nobody_is_sent_elsewhere() {
     let provider = IdentityProvider::start();
     let (_folder, serve) = serving(&provider);
-    for next in ["%2F%2Fevil.example", "https%3A%2F%2Fevil.example", "..%2F..%2Fevil", "a%5Cb", "a%0D%0Ab"] {
+    for next in
+        ["%2F%2Fevil.example", "https%3A%2F%2Fevil.example", "..%2F..%2Fevil", "%252e%252E%2Fevil", "a%5Cb", "a%0D%0Ab"]
+    {
         let answer = sign_in(&serve, &provider, next);
         let location = answer.header("location")[0].to_owned();
         assert!(answer.status == 303 && (location == "../../" || location.starts_with("../../https")), "{location}");

@@ -109,9 +109,10 @@ pub(super) fn signed_in(
     Ok(response::noted(response, note))
 }
 
-/// Whether a text is the path of a page below the dashboard, and not an address elsewhere.
+/// Whether a text is the path of a page below the dashboard, and not an address elsewhere. A browser takes `%2e` for a dot.
 pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
-    !next.starts_with('/') && !next.contains("..") && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    let leaves = next.starts_with('/') || next.contains("..") || next.to_ascii_lowercase().contains("%2e");
+    !leaves && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
 /// Signs out: the browser forgets the session.
@@ -146,6 +147,9 @@ mod tests {
             assert!(is_page(page), "{page}");
         }
         for other in ["/evil", "//evil.example", "..//evil.example", "a\\b", "a b", "a\r\nb", "\u{e4}"] {
+            assert!(!is_page(other), "{other}");
+        }
+        for other in ["%2e%2e/%2e%2e/evil", "edges/.%2E/../evil", "%2E./evil"] {
             assert!(!is_page(other), "{other}");
         }
     }
