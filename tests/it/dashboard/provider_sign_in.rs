@@ -179,6 +179,14 @@ fn a_provider_that_is_away_keeps_nobody_with_a_token_out() {
     let serve = folder.serve("");
     let away = get(&serve, START, "");
     assert_refused(&away, 503, "sign in with an API token, or try again later");
+    // The log has the reason, and not for each of those who try.
+    for _ in 0..30 {
+        assert_eq!(get(&serve, START, "").status, 503);
+        assert_eq!(http(&serve.address, "POST", "/login/device", &[], "{}").status, 503);
+    }
+    serve.wait_for("the OpenID Connect provider is not usable");
+    let lines = serve.said().matches("the OpenID Connect provider is not usable").count();
+    assert!(lines < 5, "{}", serve.said());
     assert_eq!(serve.get("/edges/https").status, 200);
     let origin = format!("http://{}", serve.address);
     let form = format!("token={}", serve.token);
