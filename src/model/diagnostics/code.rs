@@ -204,7 +204,7 @@ codes! {
         "The connection would not be encrypted: `serve` would listen on other addresses than loopback without TLS, the gateway configuration, which has private keys, was asked for without TLS from another machine, or a request with a client certificate would be forwarded to a server without TLS. Only the address of the connection counts: headers such as `X-Forwarded-For` have no effect."
         => "Start the server with --tls-cert and --tls-key. Behind a reverse proxy on the same machine, listen on a loopback address.";
     MalformedRequest "MALFORMED_REQUEST" 400
-        "The client did not send an HTTP request, or sent it without TLS to a port that speaks TLS."
+        "The client did not send an HTTP request, sent one over HTTP/1.1 without exactly one `Host` header, or sent it without TLS to a port that speaks TLS."
         => "Check that the URL has the right scheme and port, and that nothing between client and server changes requests.";
     HeadTooLarge "HEAD_TOO_LARGE" 431
         "The URL and the headers of the request are larger than the server accepts."

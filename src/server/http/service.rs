@@ -2,6 +2,8 @@
 //! layer of a router boxes every request and response.
 
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Version;
 use tower::ServiceExt;
 
 use super::api_error::ApiError;
@@ -30,6 +32,17 @@ pub fn router(app: App) -> Router {
         let answering = service.answer(request);
         async move { Ok(answering.await) }
     }))
+}
+
+/// Refuses a request over HTTP/1.1 without a host or with several (RFC 9112, 3.2): a proxy before this server may have taken
+/// another one. A program that embeds the API needs no connection and no host.
+fn check_host(request: &Request) -> Result<(), ApiError> {
+    let is_http1 = request.version() == Version::HTTP_11;
+    let is_received = request.extensions().get::<ConnectInfo<SocketAddr>>().is_some();
+    if is_http1 && is_received && request.headers().get_all(header::HOST).iter().count() != 1 {
+        return Err(ApiError::with_code(Code::MalformedRequest, "a request must have exactly one `Host` header"));
+    }
+    Ok(())
 }
 
 /// The API of an [`App`], ready for requests.
@@ -83,7 +96,9 @@ impl ApiService {
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
         let is_page = is_page(request.uri().path());
         note_client(client.subnet());
-        let place = received.and_then(|()| guards.in_flight.enter(request.uri().path(), client.subnet()));
+        let place = received
+            .and_then(|()| check_host(&request))
+            .and_then(|()| guards.in_flight.enter(request.uri().path(), client.subnet()));
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
             Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,

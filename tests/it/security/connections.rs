@@ -228,6 +228,8 @@ fn what_is_no_request_is_refused_with_the_common_body() {
         (b"GARBAGE\r\n\r\n".to_vec(), 400, "ERR_EDGEWRIGHT_MALFORMED_REQUEST"),
         (b"GET / HTTP/1.1\r\nbad header\r\n\r\n".to_vec(), 400, "ERR_EDGEWRIGHT_MALFORMED_REQUEST"),
         (format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000)).into(), 431, "ERR_EDGEWRIGHT_HEAD_TOO_LARGE"),
+        (b"GET /healthz HTTP/1.1\r\n\r\n".to_vec(), 400, "ERR_EDGEWRIGHT_MALFORMED_REQUEST"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n".to_vec(), 400, "ERR_EDGEWRIGHT_MALFORMED_REQUEST"),
     ] {
         let refused = refused(&bytes);
         assert_eq!((refused.status, refused.code().as_str()), (status, code), "{}", refused.body);

@@ -88,7 +88,10 @@ impl<'t> IdToken<'t> {
             return Err("the ID token has expired");
         }
         let issued = seconds(&claims, "iat").ok_or("the ID token does not say when it was issued")?;
-        let begins = seconds(&claims, "nbf").unwrap_or(issued).max(issued);
+        let begins = match claims.contains_key("nbf") {
+            true => seconds(&claims, "nbf").ok_or("the ID token has a wrong `nbf`")?.max(issued),
+            false => issued,
+        };
         if begins > now.saturating_add(SKEW) {
             return Err("the ID token is from the future: compare the clocks of the provider and of this server");
         }
@@ -237,6 +240,8 @@ mod tests {
             ("iat", json!(NOW + SKEW + 1), "future"),
             ("iat", json!(null), "when it was issued"),
             ("nbf", json!(NOW + SKEW + 1), "future"),
+            ("nbf", json!("later"), "a wrong `nbf`"),
+            ("nbf", json!(null), "a wrong `nbf`"),
             ("nonce", json!("m"), "wrong nonce"),
             ("nonce", json!(null), "wrong nonce"),
             ("sub", json!(""), "no subject"),

@@ -39,11 +39,12 @@ pub(in crate::server::dashboard) struct CookieValue<'h> {
 impl CookieName {
     /// The cookie that a request has. That for TLS counts first.
     pub(in crate::server::dashboard) fn find_in<'p>(&self, parts: &'p Parts) -> Option<CookieValue<'p>> {
-        let cookies = || parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        // Another application at this host may have cookies of any bytes.
         let named = |name: &str| {
-            let mut pairs =
-                cookies().flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-            pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+            let lines = parts.headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+            let mut pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+            let value = pairs.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+            value.and_then(|value| std::str::from_utf8(value).ok())
         };
         let secure = named(self.secure).map(|text| CookieValue { text, is_secure: true });
         // The server that forwards a request has the connection to the browser, and has looked.
@@ -81,6 +82,7 @@ pub(in crate::server::dashboard) fn set_login(value: &str, is_secure: bool) -> O
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use axum::extract::ConnectInfo;
 
@@ -88,12 +90,19 @@ mod tests {
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let found = |text: &'static str| found(text, [127, 0, 0, 1], "localhost:8080");
+        let found = |text: &'static str| found(text.as_bytes(), [127, 0, 0, 1], "localhost:8080");
         assert_eq!(found("a=b; __Host-edgewright=x"), Some(("x".to_owned(), true)));
         assert_eq!(found("edgewright-dashboard=y;__Host-edgewright=x"), Some(("x".to_owned(), true)));
         assert_eq!(found("edgewright-dashboard=y"), Some(("y".to_owned(), false)));
         assert_eq!(found("x__Host-edgewright=x; edgewright"), None);
         assert_eq!(found("__Host-edgewright-login=x; edgewright-login=y"), None);
+    }
+
+    #[test]
+    fn a_cookie_of_another_application_hides_none() {
+        let found = |cookie: &[u8]| found(cookie, [127, 0, 0, 1], "localhost:8080");
+        assert_eq!(found(b"theme=\xe9t\xe9; __Host-edgewright=x"), Some(("x".to_owned(), true)));
+        assert_eq!(found(b"edgewright-dashboard=\xe9"), None);
     }
 
     #[test]
@@ -104,14 +113,14 @@ mod tests {
             ([127, 0, 0, 1], "edge.example.com", false),
             ([192, 0, 2, 1], "localhost", false),
         ] {
-            assert_eq!(found("edgewright-dashboard=y", peer, host).is_some(), counts, "{host}");
-            assert!(found("__Host-edgewright=x", peer, host).is_some());
+            assert_eq!(found(b"edgewright-dashboard=y", peer, host).is_some(), counts, "{host}");
+            assert!(found(b"__Host-edgewright=x", peer, host).is_some());
         }
     }
 
-    fn found(cookie: &'static str, peer: [u8; 4], host: &'static str) -> Option<(String, bool)> {
+    fn found(cookie: &[u8], peer: [u8; 4], host: &'static str) -> Option<(String, bool)> {
         let mut parts = Request::new(Body::empty()).into_parts().0;
-        parts.headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+        parts.headers.insert(header::COOKIE, HeaderValue::from_bytes(cookie).unwrap());
         parts.headers.insert(header::HOST, HeaderValue::from_static(host));
         parts.extensions.insert(ConnectInfo(SocketAddr::from((peer, 4000))));
         SESSION.find_in(&parts).map(|value| (value.text.to_owned(), value.is_secure))
