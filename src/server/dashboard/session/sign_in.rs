@@ -115,7 +115,7 @@ pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
     !leaves && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Signs out: the browser forgets the session.
+/// Signs out: the browser forgets the session. No server keeps one, so a copy of the cookie lasts until the session ends.
 pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     signed_out(&app, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
