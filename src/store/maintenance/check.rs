@@ -73,7 +73,9 @@ impl StoreCheck {
         match CommitHeader::from_bytes(&batch.header) {
             Ok(header) => {
                 let expected = header.revision.unwrap_or(before.revision);
-                if header.position != position || batch.revision != expected {
+                // One that makes a revision makes the next one.
+                let follows = header.revision.is_none_or(|made| made == before.revision + 1);
+                if header.position != position || batch.revision != expected || !follows {
                     self.problem(format!("record {position} does not belong to revision {}", batch.revision));
                 }
             }

@@ -40,13 +40,10 @@ pub(crate) struct CopiedStore {
 
 /// Begins a copy at an address, whose history begins after `start`.
 fn begin(to: &Path, keyring: &Keyring, start: Tip) -> Result<Box<dyn StoreCopy>, StoreError> {
-    let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
-    let copy: Box<dyn StoreCopy> = if is_in_database(to) {
-        Box::new(PostgresCopy::begin(to, store, wrapped, key, start)?)
-    } else {
-        Box::new(FolderCopy::begin(to, store, &wrapped, key, start)?)
-    };
-    Ok(copy)
+    if is_in_database(to) {
+        return Ok(Box::new(PostgresCopy::begin(to, keyring, start)?));
+    }
+    Ok(Box::new(FolderCopy::begin(to, keyring.store(), &keyring.wrapped()?, keyring.current(), start)?))
 }
 
 /// A store at one moment, whatever is committed afterwards.

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::address::{PostgresAddress, shown, url_of};
 use super::failure::{damaged, unreadable};
 use super::follower::Follower;
-use super::head::{self, HeadRow, hash_of, unsigned};
+use super::head::{self, HeadRow, TIP, tip_of, unsigned};
 use super::lease::bound;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
+use super::row_digests::RowDigests;
 use super::shared_files::SharedFiles;
 use super::upkeep::Upkeep;
 use super::writer::{StoreWriter, WriterClaim};
@@ -27,6 +28,7 @@ use crate::store::engine::{
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys};
 use crate::store::session_kind::SessionKind;
+use crate::syntax::text::printable;
 
 /// How much of the history is read at the start for readers that have not seen all of it.
 const EARLIER_COMMITS: usize = 1000;
@@ -74,8 +76,10 @@ impl PostgresEngine {
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| damaged(link.shown(), "its head is missing"))?;
         check_complete(&head, &link)?;
-        drop(keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?);
-        let (writer, opened) = claim.begin(&link)?;
+        let keyring =
+            keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?;
+        let (writer, opened) = claim.begin(&link, RowDigests::new(&keyring))?;
+        drop(keyring);
         let writer = Arc::new(writer);
         let save = saved_by(Arc::clone(&writer));
         let keyring =
@@ -138,40 +142,57 @@ impl PostgresEngine {
         })
     }
 
-    /// The current state, as of one moment. A reader takes in the data keys of that moment.
+    /// The current state, as of one moment and verified. A reader takes in the data keys of that moment.
     fn read_state(&self) -> Result<(HeadRow, Vec<KeyedRecord>), StoreError> {
         let (shown, client) = (self.link.shown(), Arc::new(self.link.connect("edgewright (load)")?));
         bound(&self.link, &client)?;
-        let (head, end, wrapped, rows, bytes) = self.link.run("read", async move {
+        let (head, end, wrapped, rows, is_whole, bytes) = self.link.run("read", async move {
             client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             let wrapped = client.query_one("SELECT keys FROM edgewright.secrets", &[]).await?;
             let head = client.query_one(head::READ, &[]).await?;
             let position: i64 = head.try_get("position")?;
-            let sql = "SELECT hash FROM edgewright.commits WHERE position = $1";
+            let sql = "SELECT position, hash, revision, next_order FROM edgewright.commits WHERE position = $1";
             let end = client.query_opt(sql, &[&position]).await?;
-            let rows = client.query("SELECT key, value FROM edgewright.state ORDER BY key", &[]).await?;
+            let rows = client.query("SELECT key, value, digest FROM edgewright.state ORDER BY key", &[]).await?;
+            let sql = "SELECT state_digest = (SELECT coalesce(sum(digest), 0) FROM edgewright.state) \
+                       FROM edgewright.head";
+            let is_whole: bool = client.query_one(sql, &[]).await?.try_get(0)?;
             let sql = "SELECT (pg_total_relation_size('edgewright.commits') + \
                        pg_total_relation_size('edgewright.entries') + \
                        pg_total_relation_size('edgewright.state'))::bigint";
             let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
             client.batch_execute("COMMIT").await?;
-            Ok((head, end, wrapped, rows, bytes))
+            Ok((head, end, wrapped, rows, is_whole, bytes))
         })?;
         let head = HeadRow::from_row(&head, shown)?;
-        let end = end.map(|row| hash_of(&row, shown, "hash")).transpose()?;
-        if head.tip.position > head.kept.position && end != Some(head.tip.hash) {
+        if head.store != self.keyring.store() {
+            return Err(damaged(shown, "another store is in its place now"));
+        }
+        let end = end.map(|row| tip_of(&row, shown, TIP)).transpose()?;
+        if head.tip.position > head.kept.position && end != Some(head.tip) {
             return Err(damaged(shown, format!("record {} is not the one that its head names", head.tip.position)));
         }
         let bad = unreadable(shown);
-        if self.writer.is_none() && head.store == self.keyring.store() {
+        if self.writer.is_none() {
             // The writer may have made another one since the store was opened.
             keys::renew(&self.keyring, wrapped.try_get(0).map_err(&bad)?, shown)?;
         }
-        let mut records = Vec::with_capacity(rows.len());
+        let (digests, mut records) = (RowDigests::new(&self.keyring), Vec::with_capacity(rows.len()));
         for row in rows {
             let key = String::from_utf8(row.try_get(0).map_err(&bad)?);
             let key = key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?;
-            records.push((key, row.try_get(1).map_err(&bad)?));
+            let (value, digest): (Vec<u8>, i64) = (row.try_get(1).map_err(&bad)?, row.try_get(2).map_err(&bad)?);
+            if digests.of(key.as_bytes(), &value) != digest {
+                let key = printable(&key);
+                return Err(damaged(
+                    shown,
+                    format!("the record `{key}` of its state is not what a commit has written"),
+                ));
+            }
+            records.push((key, value));
+        }
+        if !is_whole {
+            return Err(damaged(shown, "records were added to or removed from its state, and not by a commit"));
         }
         self.bytes.store(unsigned(bytes), Ordering::Relaxed);
         Ok((head, records))
@@ -187,9 +208,6 @@ impl Engine for PostgresEngine {
         {
             let message = format!("the store {} was changed by another process while it was read", self.link.shown());
             return Err(StoreError::new(Code::StoreLocked, message).help("try again"));
-        }
-        if head.store != self.keyring.store() {
-            return Err(damaged(self.link.shown(), "another store is in its place now"));
         }
         *self.read.lock() = head.tip;
         self.oldest.store(head.kept.position + 1, Ordering::Relaxed);

@@ -107,6 +107,6 @@ pub(super) fn unreadable(shown: &str) -> impl Fn(Error) -> StoreError {
 
 /// The error of a row that has not what was written.
 pub(super) fn damaged(shown: &str, found: impl std::fmt::Display) -> StoreError {
-    let help = "restore the database from a backup of PostgreSQL, or copy another store into a new database";
+    let help = "restore a backup into an empty database, or copy a local copy there with `edgewright store copy`";
     StoreError::new(Code::StoreCorrupt, format!("the store {shown} is damaged: {found}")).help(help)
 }

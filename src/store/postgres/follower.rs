@@ -19,7 +19,7 @@ use super::failure::damaged;
 use super::head::HeadRow;
 use super::keys;
 use super::link::{DatabaseLink, QuestionConnection};
-use super::questions::HistoryQuestions;
+use super::questions::{Columns, HistoryQuestions};
 use super::schema::{self, WRITER_LOCK};
 use crate::lock::Lock;
 use crate::model::Code;
@@ -101,7 +101,8 @@ impl Follower {
             return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
         }
         let has_new = tip.position > known.position;
-        let batches = if has_new { self.history.page(known.position, tip.position)? } else { Vec::new() };
+        let batches =
+            if has_new { self.history.page(known.position, tip.position, Columns::Ignored)? } else { Vec::new() };
         // They were read after the head, and the keys that commits need are saved before them.
         self.renew_keys(keyring, keys)?;
         self.kept.store(kept.position, Ordering::Relaxed);

@@ -20,10 +20,18 @@ pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
      $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
 pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (position, number, path, entry) \
                                          SELECT * FROM UNNEST($1::bigint[], $2::integer[], $3::text[], $4::bytea[])";
-pub(super) const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
-                           SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
-                           ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
-const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
+/// Writes rows of the state, and moves the sum of their digests. The part `former` sees the rows as they were before.
+pub(super) const WRITE_STATE: &str = "WITH given AS (\
+         SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[]) AS v (key, position, value, digest)), \
+     former AS (SELECT digest FROM edgewright.state WHERE key = ANY($1::bytea[])), \
+     written AS (INSERT INTO edgewright.state (key, position, value, digest) \
+         SELECT key, position, value, digest FROM given \
+         ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value, digest = EXCLUDED.digest) \
+     UPDATE edgewright.head SET state_digest = state_digest + (SELECT sum(digest) FROM given) \
+         - coalesce((SELECT sum(digest) FROM former), 0) WHERE EXISTS (SELECT 1 FROM given)";
+const REMOVE_STATE: &str = "WITH gone AS (DELETE FROM edgewright.state WHERE key = ANY($1::bytea[]) RETURNING digest) \
+     UPDATE edgewright.head SET state_digest = state_digest - (SELECT sum(digest) FROM gone) \
+         WHERE EXISTS (SELECT 1 FROM gone)";
 
 /// A connection that has the lock of the writer.
 #[derive(Clone)]

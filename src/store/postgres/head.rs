@@ -12,6 +12,9 @@ use crate::store::seal::StoreId;
 pub(super) const READ: &str = "SELECT store, position, hash, revision, next_order, kept_position, kept_hash, kept_revision, \
                                kept_next_order, complete, epoch, writer, url, data_key FROM edgewright.head";
 
+/// The columns of the end of a history.
+pub(super) const TIP: [&str; 4] = ["position", "hash", "revision", "next_order"];
+
 /// The head of a store.
 #[derive(Debug, Clone)]
 pub(super) struct HeadRow {
@@ -42,7 +45,7 @@ impl HeadRow {
         let store = StoreId::try_from(store).map_err(|_| damaged(shown, "its head has no ID of a store"))?;
         Ok(Self {
             store,
-            tip: tip_of(row, shown, ["position", "hash", "revision", "next_order"])?,
+            tip: tip_of(row, shown, TIP)?,
             kept: tip_of(row, shown, ["kept_position", "kept_hash", "kept_revision", "kept_next_order"])?,
             complete: row.try_get("complete").map_err(bad)?,
             epoch: row.try_get("epoch").map_err(bad)?,

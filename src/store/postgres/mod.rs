@@ -14,9 +14,10 @@
 //!
 //! ```text
 //! edgewright.head      position 42 · hash · revision 17 · epoch 7 · writer     the end, and who may move it and where it is
+//!                      · sum of digests
 //! edgewright.commits   1 … 42, each with its header, digest, hash and calls    lists read these alone
 //! edgewright.entries   (42, 0), (42, 1) …, by the path of a resource           its history is an index scan
-//! edgewright.state     r/HttpsEdge//edghts_U9Cj → record                       the state after 42
+//! edgewright.state     r/HttpsEdge//edghts_U9Cj → record · digest              the state after 42
 //! edgewright.secrets   the data keys, wrapped by the master key
 //! edgewright.files     what a folder has beside its store, such as suspensions
 //! ```
@@ -27,6 +28,7 @@
 //! | `link` | Connections, and waiting for them |
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
+//! | `row_digests` | What reveals a row of the state that no commit has written |
 //! | `writer` | The lock, the epoch, and what a lost connection means |
 //! | `lease` | The end of a writer that stops |
 //! | `group_transaction` | A group of commits as one transaction |
@@ -54,6 +56,7 @@ mod link;
 mod password;
 mod postgres_copy;
 mod questions;
+mod row_digests;
 mod rows;
 mod schema;
 mod shared_files;

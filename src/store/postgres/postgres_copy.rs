@@ -8,6 +8,7 @@ use super::group_transaction::WRITE_STATE;
 use super::head::signed;
 use super::keys::NewKeys;
 use super::link::DatabaseLink;
+use super::row_digests::RowDigests;
 use super::rows::StateRows;
 use super::shared_files::SharedFiles;
 use super::writer::{StoreWriter, WriterClaim};
@@ -15,7 +16,7 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::engine::{KeyedRecord, SidecarFiles, StoreCopy};
 use crate::store::error::StoreError;
-use crate::store::seal::{KeyId, StoreId};
+use crate::store::seal::Keyring;
 
 /// The database of a copy that is being written.
 pub(crate) struct PostgresCopy {
@@ -24,21 +25,16 @@ pub(crate) struct PostgresCopy {
 }
 
 impl PostgresCopy {
-    /// Begins in a database without a store, with wrapped keys, of which `data_key` encrypts. The history begins after `start`.
-    pub(crate) fn begin(
-        address: &Path,
-        store: StoreId,
-        wrapped: Vec<u8>,
-        data_key: KeyId,
-        start: Tip,
-    ) -> Result<Self, StoreError> {
+    /// Begins in a database without a store, with the keys of the store that is copied. The history begins after `start`.
+    pub(crate) fn begin(address: &Path, keyring: &Keyring, start: Tip) -> Result<Self, StoreError> {
         let link = link_to(address)?;
         let mut claim = WriterClaim::take(&link, name_of_process())?;
         if claim.head.is_some() {
             return Err(StoreError::new(Code::StoreFormat, format!("{} has a store already", link.shown())));
         }
-        claim.create(&link, NewKeys { store, data_key, bytes: wrapped }, start, false)?;
-        let (writer, _) = claim.begin(&link)?;
+        let keys = NewKeys { store: keyring.store(), data_key: keyring.current(), bytes: keyring.wrapped()? };
+        claim.create(&link, keys, start, false)?;
+        let (writer, _) = claim.begin(&link, RowDigests::new(keyring))?;
         Ok(Self { link, writer: Arc::new(writer) })
     }
 
@@ -71,7 +67,7 @@ impl StoreCopy for PostgresCopy {
         let (position, mut pieces) = (signed(self.writer.tip().position), Vec::new());
         for record in state {
             let (key, value) = record?;
-            StateRows::push(&mut pieces, key.into_bytes(), position, value);
+            StateRows::push(&mut pieces, self.writer.digests(), key.into_bytes(), position, value);
             if pieces.len() > 1 {
                 self.write(pieces.remove(0))?;
             }

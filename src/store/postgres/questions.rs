@@ -14,8 +14,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
 use super::failure::{damaged, unreadable};
-use super::head::{hash_of, signed, tip_of, unsigned};
+use super::head::{TIP, hash_of, signed, tip_of, unsigned};
 use super::link::{DatabaseLink, QuestionConnection};
+use super::rows::{RepeatedColumns, path_of};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::{CommitEntries, decode_entry};
@@ -32,13 +33,22 @@ const ENTRIES_AT_ONCE: i64 = 8;
 
 /// Commits and their entries, as of one moment. Sorting them here takes no memory of the database.
 const COMMITS: &str = "SELECT position, NULL::integer AS number, revision, next_order, header, digest, hash, calls, \
-                       NULL::bytea AS entry FROM edgewright.commits WHERE position BETWEEN $1 AND $2 \
+                       made, at, source, bytes, NULL::text AS path, NULL::bytea AS entry \
+                       FROM edgewright.commits WHERE position BETWEEN $1 AND $2 \
                        UNION ALL \
-                       SELECT position, number, NULL, NULL, NULL, NULL, NULL, NULL, entry FROM edgewright.entries \
-                       WHERE position BETWEEN $1 AND $2";
+                       SELECT position, number, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, path, entry \
+                       FROM edgewright.entries WHERE position BETWEEN $1 AND $2";
 const SOME_ENTRIES: &str = "SELECT entry FROM edgewright.entries WHERE position = $1 AND path IS NOT NULL \
                             ORDER BY number OFFSET $2 LIMIT $3";
 const KEPT: &str = "SELECT kept_position, kept_hash, kept_revision, kept_next_order FROM edgewright.head";
+
+/// Whether the columns of commits are compared with the content that they repeat. Indexes have them, and a server that starts or
+/// follows needs none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Columns {
+    Compared,
+    Ignored,
+}
 
 /// The history of a store, as it is in the database.
 pub(super) struct HistoryQuestions {
@@ -102,7 +112,7 @@ impl HistoryQuestions {
 
     /// The commit at a position, or none if it is not kept.
     pub(super) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        Ok(self.commits(position, position)?.pop())
+        Ok(self.commits(position, position, Columns::Ignored)?.pop())
     }
 
     /// Some entries of the resources that a commit changed: at most so many, after the first ones.
@@ -121,7 +131,7 @@ impl HistoryQuestions {
     }
 
     /// The commits from one position to another one, oldest first.
-    fn commits(&self, first: u64, last: u64) -> Result<Vec<Batch>, StoreError> {
+    fn commits(&self, first: u64, last: u64, columns: Columns) -> Result<Vec<Batch>, StoreError> {
         let (first, last) = (signed(first), signed(last));
         let rows = self.ask(move |client| async move { client.query(COMMITS, &[&first, &last]).await })?;
         let bad = self.bad();
@@ -134,7 +144,7 @@ impl HistoryQuestions {
         // A commit comes before its entries.
         ordered.sort_unstable_by_key(|(place, _)| *place);
         let mut read: Vec<(i64, &Row, Vec<u8>)> = Vec::new();
-        for ((position, number), row) in ordered {
+        for ((position, number), row) in ordered.iter().copied() {
             if number.is_none() {
                 read.push((position, row, Vec::new()));
             } else if let Some((of, _, encoded)) = read.last_mut()
@@ -143,14 +153,43 @@ impl HistoryQuestions {
                 encoded.extend_from_slice(row.try_get("entry").map_err(&bad)?);
             }
         }
-        read.into_iter().map(|(_, row, encoded)| batch_of(row, encoded, self.shown())).collect()
+        let read = read.into_iter().map(|(_, row, encoded)| batch_of(row, encoded, self.shown()));
+        let batches = read.collect::<Result<Vec<Batch>, StoreError>>()?;
+        if columns == Columns::Compared {
+            let mut rows = ordered.into_iter().map(|((_, number), row)| (number, row));
+            batches.iter().try_for_each(|batch| self.check_columns(batch, &mut rows))?;
+        }
+        Ok(batches)
+    }
+
+    /// Fails if a column of a commit or of its entries is not what it repeats. Takes their rows, in this order.
+    fn check_columns<'r>(
+        &self,
+        batch: &Batch,
+        rows: &mut impl Iterator<Item = (Option<i32>, &'r Row)>,
+    ) -> Result<(), StoreError> {
+        let position = batch.position;
+        let differs = || damaged(self.shown(), format!("a column of record {position} differs from its content"));
+        let (bad, mut next) = (self.bad(), || rows.next().ok_or_else(differs));
+        let (_, row) = next()?;
+        if RepeatedColumns::in_row(row).map_err(&bad)? != RepeatedColumns::of(batch)? {
+            return Err(differs());
+        }
+        for (expected, entry) in (0..).zip(batch.entries.iter()) {
+            let (number, row) = next()?;
+            let path: Option<String> = row.try_get("path").map_err(&bad)?;
+            if (number, path) != (Some(expected), path_of(entry.key)) {
+                return Err(differs());
+            }
+        }
+        Ok(())
     }
 
     /// Visits the commits after the last one of a revision and up to a position, oldest first.
     pub(super) fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let mut before = self.before(revision)?;
         while before.position < upto {
-            for batch in self.page(before.position, upto)? {
+            for batch in self.page(before.position, upto, Columns::Compared)? {
                 let after = Tip::after(&batch);
                 visit(before, batch)?;
                 before = after;
@@ -160,13 +199,13 @@ impl HistoryQuestions {
     }
 
     /// The next commits after a position and up to another one, which is later: at least one, oldest first and without a gap.
-    pub(super) fn page(&self, before: u64, upto: u64) -> Result<Vec<Batch>, StoreError> {
+    pub(super) fn page(&self, before: u64, upto: u64, columns: Columns) -> Result<Vec<Batch>, StoreError> {
         let (start, end) = (signed(before), signed(upto));
         let sql = "SELECT position, bytes FROM edgewright.commits WHERE position > $1 AND position <= $2 \
                    ORDER BY position LIMIT $3";
         let rows = self.ask(move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
         let last = self.end_of_page(before, &rows)?;
-        let found = self.commits(before + 1, last)?;
+        let found = self.commits(before + 1, last, columns)?;
         // Since the sizes were read, the first ones may have been removed.
         let is_there = |(batch, position): &(&Batch, u64)| batch.position == *position;
         let there = found.iter().zip(before + 1..).take_while(is_there).count() as u64;
@@ -215,7 +254,7 @@ impl HistoryQuestions {
             Ok((client.query_one(KEPT, &[]).await?, found))
         })?;
         match found.filter(|_| revision > 0) {
-            Some(row) => tip_of(&row, self.shown(), ["position", "hash", "revision", "next_order"]),
+            Some(row) => tip_of(&row, self.shown(), TIP),
             None => self.kept(&kept),
         }
     }
@@ -233,7 +272,7 @@ impl HistoryQuestions {
             }
             first = unsigned(row.try_get(0).map_err(&bad)?);
         }
-        if first > upto { Ok(Vec::new()) } else { self.commits(first, upto) }
+        if first > upto { Ok(Vec::new()) } else { self.commits(first, upto, Columns::Ignored) }
     }
 
     /// Visits the histories of resources.
@@ -321,8 +360,7 @@ struct OpenPath {
 
 /// Makes a commit of its row and its encoded entries, and verifies its digest.
 fn batch_of(row: &Row, encoded: Vec<u8>, shown: &str) -> Result<Batch, StoreError> {
-    let Tip { position, hash, revision, next_order } =
-        tip_of(row, shown, ["position", "hash", "revision", "next_order"])?;
+    let Tip { position, hash, revision, next_order } = tip_of(row, shown, TIP)?;
     let bytes = |column: &str| -> Result<Bytes, StoreError> {
         let bytes: Result<Vec<u8>, Error> = row.try_get(column);
         bytes.map(Bytes::from).map_err(|error| damaged(shown, format!("record {position} cannot be read: {error}")))

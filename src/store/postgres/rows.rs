@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
 
 use super::head::signed;
+use super::row_digests::RowDigests;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::CommitHeader;
 use crate::store::commit::record_key::{RECORD, decode_key};
@@ -67,22 +69,24 @@ pub(super) struct StateRows {
     pub(super) key: Vec<Vec<u8>>,
     pub(super) position: Vec<i64>,
     pub(super) value: Vec<Vec<u8>>,
+    pub(super) digest: Vec<i64>,
     bytes: usize,
 }
 
 impl StateRows {
     /// The parameters of the statement that writes them.
-    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 3] {
-        [&self.key, &self.position, &self.value]
+    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 4] {
+        [&self.key, &self.position, &self.value, &self.digest]
     }
 
     /// Adds a record to the last of some pieces.
-    pub(super) fn push(pieces: &mut Vec<Self>, key: Vec<u8>, position: i64, value: Vec<u8>) {
+    pub(super) fn push(pieces: &mut Vec<Self>, digests: RowDigests, key: Vec<u8>, position: i64, value: Vec<u8>) {
         if pieces.last().is_none_or(|last| last.bytes >= PIECE) {
             pieces.push(Self::default());
         }
         let Some(last) = pieces.last_mut() else { return };
         last.bytes += key.len() + value.len();
+        last.digest.push(digests.of(&key, &value));
         last.key.push(key);
         last.position.push(position);
         last.value.push(value);
@@ -91,7 +95,7 @@ impl StateRows {
 
 impl GroupRows {
     /// Makes the rows of batches that follow a position.
-    pub(super) fn new(after: Tip, batches: &[Batch]) -> Result<Self, StoreError> {
+    pub(super) fn new(after: Tip, batches: &[Batch], digests: RowDigests) -> Result<Self, StoreError> {
         let (mut commits, mut entries) = (CommitRows::default(), vec![EntryRows::default()]);
         // In the order of their keys: two transactions that lock the same rows then wait, and do not block each other.
         let mut written: BTreeMap<&str, (i64, Option<&[u8]>)> = BTreeMap::new();
@@ -107,7 +111,9 @@ impl GroupRows {
         let (mut state, mut removed) = (vec![StateRows::default()], Vec::new());
         for (key, (position, value)) in written {
             match value {
-                Some(value) => StateRows::push(&mut state, key.as_bytes().to_vec(), position, value.to_vec()),
+                Some(value) => {
+                    StateRows::push(&mut state, digests, key.as_bytes().to_vec(), position, value.to_vec());
+                }
                 None => removed.push(key.as_bytes().to_vec()),
             }
         }
@@ -117,21 +123,53 @@ impl GroupRows {
     }
 }
 
+/// What columns of a commit repeat of its content, so that an index or a sum has it.
+#[derive(PartialEq, Eq)]
+pub(super) struct RepeatedColumns {
+    pub(super) made: Option<i64>,
+    pub(super) at: i64,
+    pub(super) source: Option<Vec<u8>>,
+    pub(super) bytes: i64,
+}
+
+impl RepeatedColumns {
+    /// Those of a commit.
+    pub(super) fn of(batch: &Batch) -> Result<Self, StoreError> {
+        let header = CommitHeader::from_bytes(&batch.header)?;
+        Ok(Self {
+            made: header.revision.map(signed),
+            at: header.at.as_second(),
+            source: header.applied_by().map(|source| source.as_bytes().to_vec()),
+            bytes: signed(batch.size() as u64),
+        })
+    }
+
+    /// Those that a row has.
+    pub(super) fn in_row(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            made: row.try_get("made")?,
+            at: row.try_get("at")?,
+            source: row.try_get("source")?,
+            bytes: row.try_get("bytes")?,
+        })
+    }
+}
+
 impl CommitRows {
     /// Adds a commit.
     pub(super) fn push(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let header = CommitHeader::from_bytes(&batch.header)?;
+        let RepeatedColumns { made, at, source, bytes } = RepeatedColumns::of(batch)?;
         self.position.push(signed(batch.position));
         self.revision.push(signed(batch.revision));
-        self.made.push(header.revision.map(signed));
+        self.made.push(made);
         self.next_order.push(signed(batch.next_order));
-        self.at.push(header.at.as_second());
-        self.source.push(header.applied_by().map(|source| source.as_bytes().to_vec()));
+        self.at.push(at);
+        self.source.push(source);
         self.header.push(batch.header.to_vec());
         self.digest.push(batch.digest.to_vec());
         self.hash.push(batch.hash.to_vec());
         self.calls.push(batch.calls.to_vec());
-        self.bytes.push(signed(batch.size() as u64));
+        self.bytes.push(bytes);
         Ok(())
     }
 
@@ -162,7 +200,7 @@ impl EntryRows {
 }
 
 /// The path of the resource that a record is of, if it is of one.
-fn path_of(key: &str) -> Option<String> {
+pub(super) fn path_of(key: &str) -> Option<String> {
     if !key.starts_with(RECORD) {
         return None;
     }

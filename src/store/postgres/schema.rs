@@ -18,17 +18,20 @@ pub(super) const MIGRATION_LOCK: i64 = 0x6577_6d69;
 /// The lock of the writer, which it holds for as long as its connection lasts.
 pub(super) const WRITER_LOCK: i64 = 0x6577_7772;
 
-/// The steps from each version to the next one. A new version is one more, at the end, and never a change of another one.
+/// The steps from each version to the next one, the first of which makes the tables of [`FIRST`]. A new version is one more, at the
+/// end, and never a change of another one.
 const MIGRATIONS: [&str; 1] = [TABLES];
+/// The first version that was released. Version 1 was not, so nothing migrates its tables.
+const FIRST: i32 = 2;
 /// The oldest version whose tables a process reads without a migration: each query of a reader must be possible in all from it on.
-const OLDEST_READ: i32 = 1;
+const OLDEST_READ: i32 = FIRST;
 
 /// The first version.
 ///
-/// `state` has the current records. `commits` has the headers of the history, and `entries` what each commit did, with what
-/// undoes it. `head` is the end of the history, where it begins once retention has removed something, whether all of a copy
-/// is there, and the epoch, the name and the URL of the writer. `secrets` has the wrapped data keys, and `files` what a folder has
-/// beside its store.
+/// `state` has the current records with their digests. `commits` has the headers of the history, and `entries` what each commit did,
+/// with what undoes it. `head` is the end of the history, where it begins once retention has removed something, the sum of the
+/// digests of the state, whether all of a copy is there, and the epoch, the name and the URL of the writer. `secrets` has the
+/// wrapped data keys, and `files` what a folder has beside its store.
 const TABLES: &str = "
 CREATE TABLE edgewright.commits (
     position bigint PRIMARY KEY,
@@ -59,7 +62,8 @@ CREATE INDEX entries_path ON edgewright.entries (path, position) WHERE path IS N
 CREATE TABLE edgewright.state (
     key bytea PRIMARY KEY,
     position bigint NOT NULL,
-    value bytea NOT NULL
+    value bytea NOT NULL,
+    digest bigint NOT NULL
 );
 CREATE INDEX state_position ON edgewright.state (position);
 CREATE TABLE edgewright.head (
@@ -77,7 +81,8 @@ CREATE TABLE edgewright.head (
     kept_position bigint NOT NULL,
     kept_hash bytea NOT NULL,
     kept_revision bigint NOT NULL,
-    kept_next_order bigint NOT NULL
+    kept_next_order bigint NOT NULL,
+    state_digest numeric NOT NULL DEFAULT 0
 );
 CREATE TABLE edgewright.secrets (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -90,7 +95,7 @@ CREATE TABLE edgewright.files (
 ";
 
 /// The version that this program reads and writes.
-pub(super) const VERSION: i32 = MIGRATIONS.len() as i32;
+pub(super) const VERSION: i32 = FIRST - 1 + MIGRATIONS.len() as i32;
 
 /// Returns the version of the tables, or none if there are none.
 pub(super) async fn version(client: &Client) -> Result<Option<i32>, tokio_postgres::Error> {
@@ -109,6 +114,14 @@ pub(super) fn check(found: i32, shown: &str, is_reader: bool) -> Result<(), Stor
             "the tables of the store {shown} have version {found}, and this version of edgewright knows only {VERSION}"
         );
         return Err(StoreError::new(Code::StoreFormat, message).help("use the version of edgewright that wrote them"));
+    }
+    if (1..FIRST).contains(&found) {
+        let message = format!(
+            "the tables of the store {shown} have version {found}, which was never released, and this version of edgewright \
+             reads only {FIRST} and newer"
+        );
+        let help = "run `edgewright export` with the version that wrote them, and `edgewright reconcile` with this one";
+        return Err(StoreError::new(Code::StoreFormat, message).help(help));
     }
     if is_reader && found < OLDEST_READ {
         let message = format!(
@@ -139,7 +152,7 @@ pub(super) async fn migrate(client: &Client) -> Result<i32, tokio_postgres::Erro
             0
         }
     };
-    for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
+    for step in MIGRATIONS.iter().skip(usize::try_from(found + 1 - FIRST).unwrap_or_default()) {
         client.batch_execute(step).await?;
     }
     if found < VERSION {
@@ -161,6 +174,7 @@ mod tests {
             (VERSION, true, false),
             (OLDEST_READ - 1, true, true),
             (OLDEST_READ, true, false),
+            (FIRST - 1, false, true),
             (0, false, false),
         ] {
             let checked = check(found, "postgres://db/edge", is_reader);

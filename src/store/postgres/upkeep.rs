@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error};
 
 use super::failure::{is_conflict, unreadable};
 use super::group_transaction::INSERT_ENTRIES;
@@ -22,7 +23,7 @@ use super::head::{signed, unsigned};
 use super::lease::bound;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
-use super::rows::{GroupRows, StateRows};
+use super::rows::{CommitRows, GroupRows, StateRows};
 use super::writer::StoreWriter;
 use crate::files::fault;
 use crate::lock::Lock;
@@ -41,12 +42,20 @@ const DUE_BYTES: u64 = 8 << 20;
 /// How often a piece is sent that stands in the way of a commit.
 const ATTEMPTS: usize = 5;
 
-const RESEAL: &str = "UPDATE edgewright.state AS s SET value = v.value \
-                      FROM UNNEST($1::bytea[], $2::bytea[]) AS v (key, value) \
-                      WHERE s.key = v.key AND s.position <= $3 AND s.value <> v.value \
-                      AND EXISTS (SELECT 1 FROM edgewright.head WHERE epoch = $4)";
-const FORGET: &str = "DELETE FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea AND position <= $1 \
-                      AND NOT key = ANY($2::bytea[]) AND EXISTS (SELECT 1 FROM edgewright.head WHERE epoch = $3)";
+/// Locks the head, as commits do: it has the sum of the digests of the state.
+const HOLD: &str = "SELECT 1 FROM edgewright.head WHERE epoch = $1 FOR UPDATE";
+const RESEAL: &str = "WITH sealed AS (\
+         UPDATE edgewright.state AS s SET value = v.value, digest = v.digest \
+         FROM UNNEST($1::bytea[], $2::bytea[], $3::bigint[]) AS v (key, value, digest), edgewright.state AS former \
+         WHERE s.key = v.key AND former.key = v.key AND s.position <= $4 AND s.value <> v.value \
+         RETURNING v.digest::numeric - former.digest AS moved) \
+     UPDATE edgewright.head SET state_digest = state_digest + (SELECT sum(moved) FROM sealed) \
+         WHERE EXISTS (SELECT 1 FROM sealed)";
+const FORGET: &str = "WITH gone AS (\
+         DELETE FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea AND position <= $1 \
+         AND NOT key = ANY($2::bytea[]) RETURNING digest) \
+     UPDATE edgewright.head SET state_digest = state_digest - (SELECT sum(digest) FROM gone) \
+         WHERE EXISTS (SELECT 1 FROM gone)";
 
 /// The upkeep of a store, by its writer.
 pub(super) struct Upkeep {
@@ -166,7 +175,7 @@ impl Upkeep {
             if !reseals {
                 break;
             }
-            StateRows::push(&mut pieces, key.into_bytes(), 0, value);
+            StateRows::push(&mut pieces, self.writer.digests(), key.into_bytes(), 0, value);
             if pieces.len() > 1 {
                 self.seal_again(client, tip, pieces.remove(0))?;
             }
@@ -175,8 +184,8 @@ impl Upkeep {
             self.seal_again(client, tip, piece)?;
         }
         let (with, position, epoch) = (Arc::clone(client), signed(tip.position), self.writer.epoch());
-        self.link.run("write to", async move { with.execute(FORGET, &[&position, &tombstones, &epoch]).await })?;
-        Ok(())
+        let forget = async move { change_state(&with, epoch, FORGET, &[&position, &tombstones]).await };
+        self.link.run("write to", forget)
     }
 
     /// Writes a piece of the state, where no later commit has written it.
@@ -186,10 +195,11 @@ impl Upkeep {
         loop {
             attempts += 1;
             let (with, rows) = (Arc::clone(client), Arc::clone(&piece));
-            let sent =
-                self.link.wait(async move { with.execute(RESEAL, &[&rows.key, &rows.value, &position, &epoch]).await });
+            let sent = self.link.wait(async move {
+                change_state(&with, epoch, RESEAL, &[&rows.key, &rows.value, &rows.digest, &position]).await
+            });
             match sent {
-                Some(Ok(_)) => return Ok(()),
+                Some(Ok(())) => return Ok(()),
                 Some(Err(error)) if is_conflict(&error) && attempts < ATTEMPTS => {}
                 Some(Err(error)) => return Err(self.link.failed("write to", &error)),
                 None => return Err(self.link.silent("write to")),
@@ -288,16 +298,16 @@ impl Upkeep {
     }
 
     fn replace(&self, client: &Arc<Client>, batch: &Batch) -> Result<(), StoreError> {
-        let rows = GroupRows::new(Tip::default(), std::slice::from_ref(batch))?;
+        let rows = GroupRows::new(Tip::default(), std::slice::from_ref(batch), self.writer.digests())?;
         let (with, epoch, position) = (Arc::clone(client), self.writer.epoch(), signed(batch.position));
         let replaced = self.link.run("write to", async move {
             with.batch_execute("BEGIN").await?;
-            let sql = "UPDATE edgewright.commits AS c SET header = v.header, digest = v.digest, calls = v.calls \
-                       FROM UNNEST($1::bytea[], $2::bytea[], $3::bytea[]) AS v (header, digest, calls) \
-                       WHERE c.position = $4 AND EXISTS (SELECT 1 FROM edgewright.head WHERE epoch = $5 FOR SHARE)";
-            let commits = &rows.commits;
-            let replaced =
-                with.execute(sql, &[&commits.header, &commits.digest, &commits.calls, &position, &epoch]).await?;
+            let sql = "UPDATE edgewright.commits AS c \
+                       SET header = v.header, digest = v.digest, calls = v.calls, bytes = v.bytes \
+                       FROM UNNEST($1::bytea[], $2::bytea[], $3::bytea[], $4::bigint[]) AS v (header, digest, calls, bytes) \
+                       WHERE c.position = $5 AND EXISTS (SELECT 1 FROM edgewright.head WHERE epoch = $6 FOR SHARE)";
+            let CommitRows { header, digest, calls, bytes, .. } = &rows.commits;
+            let replaced = with.execute(sql, &[header, digest, calls, bytes, &position, &epoch]).await?;
             with.execute("DELETE FROM edgewright.entries WHERE position = $1", &[&position]).await?;
             for piece in &rows.entries {
                 with.execute(INSERT_ENTRIES, &piece.parameters()).await?;
@@ -307,6 +317,29 @@ impl Upkeep {
         })?;
         if replaced == 1 { Ok(()) } else { Err(self.writer.overtaken()) }
     }
+}
+
+/// Changes the state by a statement, unless another writer has taken over. Commits wait meanwhile.
+async fn change_state(
+    client: &Client,
+    epoch: i64,
+    statement: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<(), Error> {
+    client.batch_execute("BEGIN").await?;
+    let changed = async {
+        // A statement of its own: the next one then sees what a commit has done that it had to wait for.
+        if client.query_opt(HOLD, &[&epoch]).await?.is_some() {
+            client.execute(statement, parameters).await?;
+        }
+        client.batch_execute("COMMIT").await
+    };
+    let changed = changed.await;
+    if changed.is_err() {
+        // The connection is used again.
+        let _ = client.batch_execute("ROLLBACK").await;
+    }
+    changed
 }
 
 /// The time of the oldest record that is young, in seconds; none if ages do not count now.

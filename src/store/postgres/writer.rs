@@ -43,6 +43,7 @@ use super::head::{self, HeadRow, signed};
 use super::keys::NewKeys;
 use super::lease::SessionLease;
 use super::link::DatabaseLink;
+use super::row_digests::RowDigests;
 use super::rows::GroupRows;
 use super::schema::{self, VERSION, WRITER_LOCK};
 use crate::lock::Lock;
@@ -69,6 +70,7 @@ pub(super) struct StoreWriter {
     /// How other processes see it.
     name: String,
     epoch: i64,
+    digests: RowDigests,
     session: Lock<WriterSession>,
     /// The end of the history, for those who do not wait for a write.
     end: Lock<Tip>,
@@ -147,7 +149,11 @@ impl WriterClaim {
     }
 
     /// Begins the next epoch. Returns the head, too.
-    pub(super) fn begin(self, link: &Arc<DatabaseLink>) -> Result<(StoreWriter, HeadRow), StoreError> {
+    pub(super) fn begin(
+        self,
+        link: &Arc<DatabaseLink>,
+        digests: RowDigests,
+    ) -> Result<(StoreWriter, HeadRow), StoreError> {
         let missing = || StoreError::new(Code::Internal, "the store has no head");
         let head = self.head.ok_or_else(missing)?;
         let (client, name, former) = (Arc::clone(&self.connection.client), self.name.clone(), head.epoch);
@@ -163,6 +169,7 @@ impl WriterClaim {
             link: Arc::clone(link),
             name: self.name,
             epoch,
+            digests,
             session: Lock::new(session),
             end: Lock::new(head.tip),
             stopped: Lock::default(),
@@ -181,6 +188,11 @@ impl StoreWriter {
     /// The epoch of the writer.
     pub(super) fn epoch(&self) -> i64 {
         self.epoch
+    }
+
+    /// What computes the digests of the rows of the state.
+    pub(super) fn digests(&self) -> RowDigests {
+        self.digests
     }
 
     /// Fails if nothing can be written until the store is opened again.
@@ -232,7 +244,7 @@ impl StoreWriter {
     /// Writes a group of commits after a position. Returns its size.
     pub(super) fn append(&self, after: u64, batches: &[Batch]) -> Result<u64, StoreError> {
         // Before the session is locked: a large group takes a moment.
-        let rows = Arc::new(GroupRows::new(self.tip(), batches)?);
+        let rows = Arc::new(GroupRows::new(self.tip(), batches, self.digests)?);
         let mut session = self.session()?;
         if session.doubt.is_some() {
             self.connected(&mut session)?;

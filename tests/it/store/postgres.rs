@@ -6,6 +6,7 @@ mod backups;
 mod history;
 mod outages;
 mod refusals;
+mod state;
 mod writers;
 
 use std::time::Duration;

@@ -6,7 +6,10 @@ use edgewright::{
 };
 
 use crate::store::{commit, content, deleted, described, edge, small};
-use crate::support::{postgres::Postgres, program::Folder};
+use crate::support::{
+    postgres::Postgres,
+    program::{Folder, has},
+};
 
 #[test]
 fn a_store_comes_back_as_it_was() {
@@ -77,7 +80,8 @@ fn the_history_is_cut_by_its_age_and_not_because_clocks_differ() {
     let oldest_after = |sql: &str| {
         postgres.psql(&database, sql).unwrap();
         folder.ok(&format!("store rekey {options}"));
-        postgres.open_to_read(&database).unwrap().verify().unwrap().oldest
+        // These times are not those of the records, which is damage when they are verified.
+        postgres.open_to_read(&database).unwrap().statistics().oldest
     };
     // A server whose clock is a minute ahead has written the first ones.
     assert_eq!(oldest_after("UPDATE edgewright.commits SET at = at + 60 WHERE position <= 12"), 1);
@@ -103,4 +107,49 @@ fn a_row_that_was_changed_is_found() {
     drop(store);
     postgres.psql(&database, "UPDATE edgewright.head SET hash = '\\x00'").unwrap();
     assert_eq!(postgres.open(&database).err().unwrap().code, Code::StoreCorrupt);
+}
+
+#[test]
+fn a_column_that_differs_from_what_it_repeats_is_found() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, database) = (Folder::new(), postgres.database());
+    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let store = postgres.open(&database).unwrap();
+    for number in 1..=3 {
+        commit(&store, vec![small(number)]).unwrap();
+    }
+    drop(store);
+    folder.ok(&format!("store check {options}"));
+    let places = [("commits", "position = 2"), ("entries", "position = 2"), ("head", "true")];
+    for (table, condition) in places {
+        let keep = format!("CREATE TABLE kept_{table} AS SELECT * FROM edgewright.{table} WHERE {condition}");
+        postgres.psql(&database, &keep).unwrap();
+    }
+    for (number, change) in [
+        (0, "made = 7"),
+        (0, "at = at - 1"),
+        (0, "source = 'shop'"),
+        (0, "bytes = bytes + 1"),
+        (0, "revision = 3"),
+        (1, "path = NULL"),
+        (1, "path = '/ip_restrictions/other'"),
+        (1, "number = 1"),
+        (2, "kept_revision = 1"),
+        (2, "kept_hash = decode(repeat('00', 31) || '01', 'hex')"),
+        (2, "revision = 2"),
+        (2, "next_order = next_order + 1"),
+    ] {
+        let (table, condition) = places[number];
+        let sql = format!("UPDATE edgewright.{table} SET {change} WHERE {condition}");
+        postgres.psql(&database, &sql).unwrap();
+        let run = folder.run(&format!("store check {options}"));
+        assert_ne!(run.code, 0, "{table}: {change}");
+        has(&run, &["STORE_CORRUPT"]);
+        let back = format!(
+            "DELETE FROM edgewright.{table} WHERE {condition}; \
+             INSERT INTO edgewright.{table} SELECT * FROM kept_{table}"
+        );
+        postgres.psql(&database, &back).unwrap();
+        folder.ok(&format!("store check {options}"));
+    }
 }
