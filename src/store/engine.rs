@@ -21,7 +21,7 @@
 //! | `walk` | Reads the log from the part with the revision on | `SELECT` from `commits` and `entries` after the revision, in portions |
 //! | `statistics` | The lengths of the files | What was read and written last |
 //! | `health` | Whether the end of the log is certain since the last write | Whether this process is still the writer |
-//! | `probe` | Writes a file and removes it | `SELECT 1`, over a new connection if the last one was lost |
+//! | `probe` | Writes a file and removes it | `SELECT` of `head`, over a new connection if the last one was lost |
 //! | `outage` | Nothing | Since when the database does not answer |
 //! | `wants_checkpoint` | The log after the state is longer than it, or a data key is due | Much was written since the last one, or a data key is due |
 //! | `rotate` | Begins the next part of the log | Keeps the position, which is the end of what is worked on |

@@ -126,7 +126,8 @@ impl Store {
         source: &MasterKeySource,
     ) -> Result<Self, StoreError> {
         if postgres::url_of(address).is_some() {
-            return Self::load_from(Arc::new(PostgresEngine::open(address, session, source)?), retention, session);
+            let engine = PostgresEngine::open(address, session, source, None)?;
+            return Self::load_from(Arc::new(engine), retention, session);
         }
         match address.to_str() {
             Some(MEMORY) => Self::load_from(Arc::new(MemoryEngine::default()), retention, session),

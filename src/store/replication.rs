@@ -21,14 +21,35 @@ use super::history::change_window::bytes_of;
 use super::open_store::Store;
 use super::postgres::PostgresEngine;
 use super::revision::{Revision, changed_resources};
-use super::seal::MasterKeySource;
+use super::seal::{MasterKeySource, StoreId};
 use super::session_kind::SessionKind;
 use crate::model::Code;
 
 impl Store {
-    /// Opens a store in a database to follow the process that writes it. Returns none if there is no store.
-    pub(crate) fn open_to_follow(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
-        let engine = PostgresEngine::open_to_follow(address, source)?;
+    /// The ID of the store, unless it is in memory.
+    pub(crate) fn id(&self) -> Option<StoreId> {
+        self.keyring.as_ref().map(|keyring| keyring.store())
+    }
+
+    /// Opens a store in a database again, which this process has had open, to write to it. Fails if it is another one by now.
+    pub(crate) fn open_known(
+        address: &Path,
+        retention: Retention,
+        source: &MasterKeySource,
+        known: StoreId,
+    ) -> Result<Self, StoreError> {
+        let engine = PostgresEngine::open(address, SessionKind::Long, source, Some(known))?;
+        Self::load_from(Arc::new(engine), retention, SessionKind::Long)
+    }
+
+    /// Opens a store in a database to follow the process that writes it. Returns none if there is no store. Fails if this process has
+    /// had one open, and it is another one by now.
+    pub(crate) fn open_to_follow(
+        address: &Path,
+        source: &MasterKeySource,
+        known: Option<StoreId>,
+    ) -> Result<Option<Self>, StoreError> {
+        let engine = PostgresEngine::open_to_follow(address, source, known)?;
         engine.map(|engine| Self::load_from(Arc::new(engine), Retention::default(), SessionKind::Long)).transpose()
     }
 
@@ -70,6 +91,19 @@ impl Store {
     /// When this process has found that the store is at an earlier revision than before, if it has.
     pub(crate) fn went_back(&self) -> Option<Instant> {
         self.went_back.get().copied()
+    }
+
+    /// Whether this store, which was opened again, lacks what this process had read of it before: its history ends earlier, or has
+    /// another record there. A record that is no longer kept says nothing.
+    pub(crate) fn has_lost(&self, former: &Self) -> Result<bool, StoreError> {
+        let (before, now) = (former.durable_state().1, self.durable_state().1);
+        if now.position <= before.position {
+            return Ok(now.position < before.position || now.hash != before.hash);
+        }
+        if before.position < self.statistics().oldest {
+            return Ok(false);
+        }
+        Ok(self.engine.commit(before.position)?.is_none_or(|found| found.hash != before.hash))
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
@@ -260,6 +294,24 @@ mod tests {
         commit(&writer, vec![create("a")]);
         assert!(follower.catch_up().unwrap());
         assert_eq!(content(&follower), content(&writer));
+    }
+
+    #[test]
+    fn what_a_store_has_lost_is_found_also_if_its_history_has_caught_up_in_number() {
+        let (writer, follower, _) = pair();
+        for name in ["a", "b"] {
+            assert!(!writer.has_lost(&follower).unwrap());
+            commit(&writer, vec![create(name)]);
+        }
+        while follower.catch_up().unwrap() {}
+        let (other, ..) = pair();
+        for name in ["c", "d", "e"] {
+            assert!(other.has_lost(&follower).unwrap(), "before {name}");
+            commit(&other, vec![create(name)]);
+        }
+        assert_eq!((other.snapshot().revision, follower.snapshot().revision), (4, 3));
+        assert!(other.has_lost(&follower).unwrap());
+        assert!(!writer.has_lost(&follower).unwrap());
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Args {
 
     /// Opens the store or, if its database is away, the local copy of it.
     fn open_store(&self, copy: Option<&LocalCopy>) -> Result<Store, Failure> {
-        let away = match self.store.open_to_serve(&self.retention) {
+        let away = match self.store.open_to_serve(&self.retention, None) {
             Err(failure) if failure.has_code(Code::StoreUnavailable) => failure,
             opened => return opened,
         };

@@ -2,7 +2,8 @@
 //!
 //! A thread keeps the role for one round of the server. One that follows takes in what the writer commits, and takes its place when
 //! nobody has held its lock for a while: a writer whose connection was cut has it back before that. One that writes keeps its
-//! connection, and follows once another process has taken the store over or nothing can be written any more.
+//! connection, and follows once another process has taken the store over or nothing can be written any more. No server moves into
+//! another store that it finds in the database: it answers from what it has read until its own one is back.
 //!
 //! The store for the next role is opened while this round still serves, and a round only ends when that has succeeded. So requests
 //! that read are answered all the time but for the moment between two rounds, in which new ones wait. A round that could not start
@@ -154,11 +155,12 @@ impl ServerRole {
                 if gone.elapsed() < GONE {
                     return None;
                 }
-                let store = self.open(|role| role.args.open_to_write(&role.retention).map(Some))?;
+                let store = self.open(|role| role.args.open_to_write(&role.retention, role.store.id()).map(Some))?;
                 tracing::info!("The server that wrote to the store is gone. This one takes its place.");
                 Some(store)
             }
-            // What was read until now stays, also if a newer version of edgewright has migrated the tables.
+            // What was read until now stays, also if a newer version of edgewright has migrated the tables, or if they are those of
+            // another store.
             Err(error) if matches!(error.code, Code::StoreUnavailable | Code::StoreFailed | Code::StoreFormat) => {
                 self.note(Some(error), "no news of the store");
                 None
@@ -170,7 +172,7 @@ impl ServerRole {
                 None
             }
             Err(error) => {
-                let store = self.open(|role| role.args.open_to_follow())?;
+                let store = self.open(|role| role.args.open_to_follow(role.store.id()))?;
                 tracing::warn!(code = %error.code, "The store is read again: {error}");
                 Some(store)
             }
@@ -179,7 +181,7 @@ impl ServerRole {
 
     /// Tries the database again that a local copy stands in for.
     fn come_back(&mut self) -> Option<Store> {
-        let store = self.open(|role| match role.args.open_to_serve(&role.retention) {
+        let store = self.open(|role| match role.args.open_to_serve(&role.retention, role.store.id()) {
             Err(failure) if failure.has_code(Code::StoreUnavailable) => Ok(None),
             opened => opened.map(Some),
         })?;
@@ -193,21 +195,26 @@ impl ServerRole {
             self.note(probed.err(), "nothing can be written to the store");
             return None;
         };
-        let store = self.open(|role| role.args.open_to_follow())?;
+        let store = self.open(|role| role.args.open_to_follow(role.store.id()))?;
         tracing::warn!(code = %error.code, "This server writes no more: {error}");
         Some(store)
     }
 
-    /// Says if the store that was opened lacks revisions which this server has answered with.
+    /// Says if the store that was opened lacks what this server has answered with.
     fn compare(&self, next: &Store) {
         let (before, now) = (self.store.snapshot().revision, next.snapshot().revision);
-        let found = if now < before { Some(Instant::now()) } else { self.store.went_back() };
+        let has_lost = next.has_lost(&self.store).unwrap_or_else(|error| {
+            tracing::warn!(code = %error.code, "cannot compare the history with what was read before: {error}");
+            now < before
+        });
+        let found = if has_lost { Some(Instant::now()) } else { self.store.went_back() };
         if let Some(at) = found {
             next.note_went_back(at);
         }
-        if now < before {
+        if has_lost {
+            let history = if now < before { "" } else { " of another history" };
             tracing::error!(
-                "The database is at revision {now} and was at {before}: it has lost changes that were confirmed, for example by a \
+                "The database is at revision {now}{history} and was at {before}: it has lost changes that were confirmed, for example by a \
                  failover to a replica that lagged. Sources are applied again; make other changes again, or restore the database."
             );
         }

@@ -8,7 +8,7 @@ use crate::cli::serve::log;
 use crate::files::folder_of;
 use crate::plan::report::no_store_found;
 use crate::store::local_copy::LocalCopy;
-use crate::store::seal::MasterKeySource;
+use crate::store::seal::{MasterKeySource, StoreId};
 use crate::store::{MEMORY, OnDisk, is_in_database, on_disk, shown_address, store_exists};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
@@ -40,24 +40,28 @@ impl StoreArgs {
     }
 
     /// Opens the store for as long as the server runs. If it is in a database and another server writes to it, opens it to follow
-    /// that one.
-    pub(crate) fn open_to_serve(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
-        match self.open_to_write(retention) {
+    /// that one. A server that has had a store open names it, and opens no other one.
+    pub(crate) fn open_to_serve(&self, retention: &RetentionArgs, known: Option<StoreId>) -> Result<Store, Failure> {
+        match self.open_to_write(retention, known) {
             Err(failure) if self.is_in_database() && failure.has_code(Code::StoreLocked) => {
-                self.open_to_follow()?.ok_or(failure)
+                self.open_to_follow(known)?.ok_or(failure)
             }
             opened => opened,
         }
     }
 
     /// Opens the store to follow the server that writes to it, if there is one.
-    pub(crate) fn open_to_follow(&self) -> Result<Option<Store>, Failure> {
-        Ok(Store::open_to_follow(&self.store, &self.master_key.source()?)?)
+    pub(crate) fn open_to_follow(&self, known: Option<StoreId>) -> Result<Option<Store>, Failure> {
+        Ok(Store::open_to_follow(&self.store, &self.master_key.source()?, known)?)
     }
 
     /// Opens the store as the server that writes to it.
-    pub(crate) fn open_to_write(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
-        let store = Store::open_encrypted(&self.store, retention.retention(), &self.master_key.source()?)?;
+    pub(crate) fn open_to_write(&self, retention: &RetentionArgs, known: Option<StoreId>) -> Result<Store, Failure> {
+        let (kept, source) = (retention.retention(), self.master_key.source()?);
+        let store = match known {
+            Some(known) => Store::open_known(&self.store, kept, &source, known)?,
+            None => Store::open_encrypted(&self.store, kept, &source)?,
+        };
         opened(store, retention, |warning| tracing::warn!("{warning}"))
     }
 

@@ -46,6 +46,7 @@ fn check_writes(store: &Store) -> Result<(), String> {
     // The reason contains local paths, so it goes to the log and not to the client.
     tracing::error!(code = %error.code, reason = %error, "the store is not ready");
     Err(match (store.health(), store.outage()) {
+        (Err(_), _) if store.is_shared() => "cannot write to the store; see the server log".to_owned(),
         (Err(_), _) => "cannot write to the store; restart the server".to_owned(),
         (Ok(()), Some(outage)) => format!(
             "no connection to the database of the store for {} s: changes are refused, reads are answered",

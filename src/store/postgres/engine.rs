@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::address::{PostgresAddress, shown, url_of};
-use super::failure::{damaged, unreadable};
+use super::failure::{damaged, replaced, unreadable};
 use super::follower::Follower;
 use super::head::{self, HeadRow, TIP, tip_of, unsigned};
 use super::lease::bound;
@@ -26,7 +26,7 @@ use crate::store::engine::{
     ResourceHistoryVisit, SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
-use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys};
+use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys, StoreId};
 use crate::store::session_kind::SessionKind;
 use crate::syntax::text::printable;
 
@@ -65,10 +65,16 @@ impl PostgresEngine {
     }
 
     /// Opens a store for writing, and creates it if there is none.
-    pub(crate) fn open(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Self, StoreError> {
+    /// A process that has had a store open names it: no other one is opened or created in its place.
+    pub(crate) fn open(
+        address: &Path,
+        session: SessionKind,
+        source: &MasterKeySource,
+        known: Option<StoreId>,
+    ) -> Result<Self, StoreError> {
         let link = link_to(address)?;
         keys::check_named(source, link.shown())?;
-        let mut claim = WriterClaim::take(&link, name_of_process())?;
+        let mut claim = WriterClaim::take(&link, name_of_process(), known)?;
         if claim.head.is_none() {
             let keys = keys::create(source, link.shown())?;
             claim.create(&link, keys, Tip::default(), true)?;
@@ -92,21 +98,32 @@ impl PostgresEngine {
 
     /// Opens a store for reading, beside a writer. Returns none if there is none.
     pub(crate) fn open_to_read(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
-        Self::reader(address, SessionKind::Brief, source)
+        Self::reader(address, SessionKind::Brief, source, None)
     }
 
-    /// Opens a store to follow its writer. Returns none if there is none.
-    pub(crate) fn open_to_follow(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
-        Self::reader(address, SessionKind::Long, source)
+    /// Opens a store to follow its writer. Returns none if there is none. Fails if it is not the known one.
+    pub(crate) fn open_to_follow(
+        address: &Path,
+        source: &MasterKeySource,
+        known: Option<StoreId>,
+    ) -> Result<Option<Self>, StoreError> {
+        Self::reader(address, SessionKind::Long, source, known)
     }
 
-    fn reader(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+    fn reader(
+        address: &Path,
+        session: SessionKind,
+        source: &MasterKeySource,
+        known: Option<StoreId>,
+    ) -> Result<Option<Self>, StoreError> {
         let link = match session {
             SessionKind::Brief => DatabaseLink::new(address_of(address)?.for_reading())?,
             // Only the primary has the lock of the writer.
             SessionKind::Long => link_to(address)?,
         };
-        let Some(head) = read_head(&link)? else { return Ok(None) };
+        let head = read_head(&link)?;
+        head::check_known(head.as_ref(), known, link.shown())?;
+        let Some(head) = head else { return Ok(None) };
         let keyring =
             keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?;
         let follower = match session {
@@ -132,6 +149,11 @@ impl PostgresEngine {
     /// The end of the history.
     fn tip(&self) -> Tip {
         self.writer.as_ref().map_or_else(|| *self.read.lock(), |it| it.writer.tip())
+    }
+
+    /// The history. Fails if it is known to be that of another store by now.
+    fn history(&self) -> Result<&HistoryQuestions, StoreError> {
+        self.link.check_store().map(|()| &self.history)
     }
 
     /// The parts of a writer. Fails if this process only reads.
@@ -166,7 +188,7 @@ impl PostgresEngine {
         })?;
         let head = HeadRow::from_row(&head, shown)?;
         if head.store != self.keyring.store() {
-            return Err(damaged(shown, "another store is in its place now"));
+            return Err(replaced(shown));
         }
         let end = end.map(|row| tip_of(&row, shown, TIP)).transpose()?;
         if head.tip.position > head.kept.position && end != Some(head.tip) {
@@ -264,17 +286,17 @@ impl Engine for PostgresEngine {
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.history.headers(query, before, limit, self.tip().position)
+        self.history()?.headers(query, before, limit, self.tip().position)
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        if position > self.tip().position { Ok(None) } else { self.history.commit(position) }
+        if position > self.tip().position { Ok(None) } else { self.history()?.commit(position) }
     }
 
     fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
         match position > self.tip().position {
             true => Ok(None),
-            false => self.history.some_entries(position, skip, most).map(Some),
+            false => self.history()?.some_entries(position, skip, most).map(Some),
         }
     }
 
@@ -283,11 +305,11 @@ impl Engine for PostgresEngine {
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        self.history.resource_histories(wanted, self.tip().position, visit)
+        self.history()?.resource_histories(wanted, self.tip().position, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.history.walk(revision, self.tip().position, visit)
+        self.history()?.walk(revision, self.tip().position, visit)
     }
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {

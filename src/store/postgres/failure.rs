@@ -100,6 +100,15 @@ pub(super) fn is_away(error: &Error) -> bool {
     }
 }
 
+/// The error of a database that has another store than the one that this process has read, or none.
+pub(super) fn replaced(shown: &str) -> StoreError {
+    let message = format!(
+        "the database {shown} has another store now, or none; this process keeps what it has read, and changes nothing"
+    );
+    let help = "bring the former store back, or restart the process if it is to use the one that is there now";
+    StoreError::new(Code::StoreFormat, message).help(help)
+}
+
 /// The error of a row that cannot be read.
 pub(super) fn unreadable(shown: &str) -> impl Fn(Error) -> StoreError {
     move |error| damaged(shown, format!("a row cannot be read: {error}"))

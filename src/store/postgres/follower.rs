@@ -15,7 +15,7 @@ use std::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::failure::damaged;
+use super::failure::{damaged, replaced};
 use super::head::HeadRow;
 use super::keys;
 use super::link::{DatabaseLink, QuestionConnection};
@@ -27,7 +27,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::record_key::DELETED;
 use crate::store::engine::{FollowedWriter, Forgotten};
 use crate::store::error::StoreError;
-use crate::store::seal::{KeyId, Keyring};
+use crate::store::seal::{KeyId, Keyring, StoreId};
 
 /// The result of a poll.
 struct HeadRead {
@@ -88,10 +88,7 @@ impl Follower {
 
     /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
     pub(super) fn batches_after(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
-        let (HeadRead { head, keys }, shown) = (self.poll()?, self.history.shown());
-        if head.store != keyring.store() {
-            return Err(damaged(shown, "another store is in its place now"));
-        }
+        let (HeadRead { head, keys }, shown) = (self.poll(keyring.store())?, self.history.shown());
         let HeadRow { tip, kept, .. } = head;
         if kept.position > known.position {
             let message = format!("what follows record {} of its history is no longer kept", known.position);
@@ -132,7 +129,8 @@ impl Follower {
         Ok(Forgotten { secrets, tombstones })
     }
 
-    fn poll(&self) -> Result<HeadRead, StoreError> {
+    /// Polls the head, which must be that of a store. Nothing of another one is noted.
+    fn poll(&self, store: StoreId) -> Result<HeadRead, StoreError> {
         let polled = self.history.ask(|client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(POLL, &[lock]).await?;
@@ -142,7 +140,10 @@ impl Follower {
         let polled = polled.and_then(|(version, is_free, keys, row)| {
             // One of a newer version can mean something else.
             schema::check(version, self.history.shown(), true)?;
-            Ok((HeadRow::from_row(&row, self.history.shown())?, is_free, keys))
+            let head = HeadRow::from_row(&row, self.history.shown())?;
+            let is_replaced = head.store != store;
+            self.history.link.note_replaced(is_replaced);
+            if is_replaced { Err(replaced(self.history.shown())) } else { Ok((head, is_free, keys)) }
         });
         let mut writer = self.writer.lock();
         match polled {

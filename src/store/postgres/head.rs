@@ -2,7 +2,7 @@
 
 use tokio_postgres::Row;
 
-use super::failure::damaged;
+use super::failure::{damaged, replaced};
 use crate::store::commit::batch::Tip;
 use crate::store::commit::entries::Hash;
 use crate::store::error::StoreError;
@@ -53,6 +53,14 @@ impl HeadRow {
             url: Some(text("url")?).filter(|url| !url.is_empty()),
             data_key: text("data_key")?,
         })
+    }
+}
+
+/// Fails if a head is not that of the store which this process has had open, if it has.
+pub(super) fn check_known(head: Option<&HeadRow>, known: Option<StoreId>, shown: &str) -> Result<(), StoreError> {
+    match known {
+        Some(known) if head.is_none_or(|head| head.store != known) => Err(replaced(shown)),
+        _ => Ok(()),
     }
 }
 

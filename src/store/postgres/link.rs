@@ -8,6 +8,7 @@
 //! opened to see whether the database answers at all, and one that does not is given up within seconds.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::failure::{CURE, failed, is_away, is_lost};
+use super::failure::{CURE, failed, is_away, is_lost, replaced};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -38,6 +39,8 @@ pub(super) struct DatabaseLink {
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     questions: Arc<QuestionConnection>,
+    /// Whether the database was last seen with another store than the one that was opened.
+    is_replaced: AtomicBool,
 }
 
 /// A connection for questions, which is opened when one is asked. A question waits for those before it on the same connection.
@@ -66,12 +69,27 @@ impl DatabaseLink {
         let thread = Some(thread.map_err(StoreError::internal)?);
         let address = Arc::new(address);
         let questions = QuestionConnection::new("edgewright (questions)");
-        Ok(Arc::new(Self { address, handle, end: Some(end), thread, questions }))
+        let is_replaced = AtomicBool::new(false);
+        Ok(Arc::new(Self { address, handle, end: Some(end), thread, questions, is_replaced }))
     }
 
     /// The database, as messages show it.
     pub(super) fn shown(&self) -> &str {
         &self.address.shown
+    }
+
+    /// Notes whether the database has another store than the one that was opened.
+    pub(super) fn note_replaced(&self, is_replaced: bool) {
+        self.is_replaced.store(is_replaced, Ordering::Relaxed);
+    }
+
+    /// Fails if the database has another store than the one that was opened: what that one has is not for whoever asks here.
+    pub(super) fn check_store(&self) -> Result<(), StoreError> {
+        if !self.is_replaced.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Clients are told to come again.
+        Err(StoreError { code: Code::StoreUnavailable, ..replaced(self.shown()) })
     }
 
     /// The error of something that the database did not do; `doing` completes "cannot …".

@@ -29,7 +29,7 @@
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
 //! | `row_digests` | What reveals a row of the state that no commit has written |
-//! | `writer` | The lock, the epoch, and what a lost connection means |
+//! | `writer`, `writer_lock` | The lock, the epoch, and what a lost connection means |
 //! | `lease` | The end of a writer that stops |
 //! | `group_transaction` | A group of commits as one transaction |
 //! | `follower` | The commits of the writer, and whether it is there |
@@ -41,8 +41,9 @@
 //!
 //! # What it never does
 //!
-//! A writer that was overtaken changes nothing. Whether a commit counts is read, never guessed. No message has a password, a
-//! parameter of a URL, or a value of a row. The master key is never in the database.
+//! A writer that was overtaken changes nothing. A process that has had a store open uses no other one that takes its place. Whether
+//! a commit counts is read, never guessed. No message has a password, a parameter of a URL, or a value of a row. The master key is
+//! never in the database.
 
 mod address;
 mod engine;
@@ -63,6 +64,7 @@ mod shared_files;
 mod tls;
 mod upkeep;
 mod writer;
+mod writer_lock;
 
 pub(crate) use address::{shown, url_of};
 pub(crate) use engine::PostgresEngine;

@@ -28,7 +28,7 @@ impl PostgresCopy {
     /// Begins in a database without a store, with the keys of the store that is copied. The history begins after `start`.
     pub(crate) fn begin(address: &Path, keyring: &Keyring, start: Tip) -> Result<Self, StoreError> {
         let link = link_to(address)?;
-        let mut claim = WriterClaim::take(&link, name_of_process())?;
+        let mut claim = WriterClaim::take(&link, name_of_process(), None)?;
         if claim.head.is_some() {
             return Err(StoreError::new(Code::StoreFormat, format!("{} has a store already", link.shown())));
         }

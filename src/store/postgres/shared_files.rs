@@ -17,6 +17,7 @@ pub(super) struct SharedFiles {
 
 impl SidecarFiles for SharedFiles {
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.link.check_store()?;
         let name = name.to_owned();
         self.link.ask("read", move |client| {
             let name = name.clone();

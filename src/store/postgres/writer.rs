@@ -29,6 +29,9 @@
 //!
 //! A process that is stopped keeps its connection, and the lock. So each connection with the lock has a *lease* (`lease`).
 //!
+//! Once per second the writer reads the head, too: one that was overtaken, or whose history has gone back, then knows it before it
+//! writes. It writes to no standby, whose locks are its own.
+//!
 //! While the database is away, one caller tries to reach it, and all others are told at once what it has found last.
 
 use std::sync::{Arc, MutexGuard};
@@ -45,20 +48,20 @@ use super::lease::SessionLease;
 use super::link::DatabaseLink;
 use super::row_digests::RowDigests;
 use super::rows::GroupRows;
-use super::schema::{self, VERSION, WRITER_LOCK};
+use super::schema::{self, VERSION};
+use super::writer_lock::{check_writable, end_former, lock, locked};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::engine::Outage;
 use crate::store::error::StoreError;
 use crate::store::ids;
+use crate::store::seal::StoreId;
 
 /// How long a lock is waited for that a process which has just ended may still hold.
 const MOMENT: Duration = Duration::from_millis(1500);
 /// How long a writer tries to get its lock back from a database that answers.
 const BACK: Duration = Duration::from_secs(15);
-/// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
 /// The help for a state in memory that may differ from the one in the database. A server does it by itself.
 const READ_AGAIN: &str = "restart, which reads the store again";
 /// How often a group is sent, at most.
@@ -69,6 +72,7 @@ pub(super) struct StoreWriter {
     link: Arc<DatabaseLink>,
     /// How other processes see it.
     name: String,
+    store: StoreId,
     epoch: i64,
     digests: RowDigests,
     session: Lock<WriterSession>,
@@ -99,12 +103,17 @@ pub(super) struct WriterClaim {
 }
 
 impl WriterClaim {
-    /// Takes the lock of the writer, and brings the tables to this version: no other one writes to them then.
-    pub(super) fn take(link: &DatabaseLink, name: String) -> Result<Self, StoreError> {
+    /// Takes the lock of the writer, and brings the tables to this version: no other one writes to them then. Nothing changes if the
+    /// store is not the known one.
+    pub(super) fn take(link: &DatabaseLink, name: String, known: Option<StoreId>) -> Result<Self, StoreError> {
         let client = Arc::new(link.connect(&name)?);
         let with = Arc::clone(&client);
         let found = link.run("open", async move { schema::version(&with).await })?.unwrap_or_default();
         schema::check(found, link.shown(), false)?;
+        if known.is_some() {
+            let head = if found > 0 { read_head(link, &client)? } else { None };
+            head::check_known(head.as_ref(), known, link.shown())?;
+        }
         if !lock(link, &client, MOMENT)? {
             let holder = if found > 0 { read_head(link, &client)? } else { None };
             return Err(locked(link, &holder.map(|head| format!(": {}", head.writer)).unwrap_or_default()));
@@ -168,6 +177,7 @@ impl WriterClaim {
         let writer = StoreWriter {
             link: Arc::clone(link),
             name: self.name,
+            store: head.store,
             epoch,
             digests,
             session: Lock::new(session),
@@ -205,16 +215,29 @@ impl StoreWriter {
         self.outage.lock().clone()
     }
 
-    /// Fails if a write would fail now. Opens the connection again if it was lost: another process takes a lock that nobody
-    /// holds.
+    /// Fails if a write would fail now, and stops if this process is no longer the writer, or if the history has gone back. Opens the
+    /// connection again if it was lost: another process takes a lock that nobody holds.
     pub(super) fn probe(&self) -> Result<(), StoreError> {
         let mut session = self.session()?;
         let client = self.connected(&mut session)?.client;
-        let answered = self.link.run("write to", async move { client.batch_execute("SELECT 1").await });
-        answered.inspect_err(|error| {
-            session.connection = None;
-            self.note_outage(error);
-        })
+        let head = check_writable(&self.link, &client).and_then(|()| read_head(&self.link, &client));
+        match head {
+            Ok(Some(head)) if self.is_own(&head) && head.tip == session.tip => Ok(()),
+            Ok(head) => {
+                session.connection = None;
+                Err(self.displaced(head.as_ref()))
+            }
+            Err(error) => {
+                session.connection = None;
+                self.note_outage(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a head is that of this store, and nobody has begun to write after this process.
+    fn is_own(&self, head: &HeadRow) -> bool {
+        (head.store, head.epoch) == (self.store, self.epoch)
     }
 
     /// The session, for a caller who needs its connection. While the database is away, nobody waits for a caller who tries to reach it.
@@ -368,15 +391,11 @@ impl StoreWriter {
         }
         let former = session.connection.take().map_or(session.process, |connection| connection.process);
         let client = Arc::new(self.link.connect(&self.name)?);
-        let is_overtaken = |head: &HeadRow| head.epoch != self.epoch;
         // Before the lock is waited for, which a new writer keeps.
-        if read_head(&self.link, &client)?.as_ref().is_some_and(is_overtaken) {
-            return Err(self.overtaken());
-        }
+        self.own_head(&client)?;
         end_former(&self.link, &client, former, &self.name);
         let is_locked = lock(&self.link, &client, BACK)?;
-        let head = read_head(&self.link, &client)?;
-        let head = head.filter(|head| head.epoch == self.epoch).ok_or_else(|| self.overtaken())?;
+        let head = self.own_head(&client)?;
         if !is_locked {
             return Err(locked(&self.link, ""));
         }
@@ -392,9 +411,23 @@ impl StoreWriter {
         Ok(connection)
     }
 
+    /// Reads the head. Stops if it is not that of this writer.
+    fn own_head(&self, client: &Arc<Client>) -> Result<HeadRow, StoreError> {
+        match read_head(&self.link, client)? {
+            Some(head) if self.is_own(&head) => Ok(head),
+            other => Err(self.displaced(other.as_ref())),
+        }
+    }
+
     fn move_to(&self, end: Tip, session: &mut WriterSession) {
         session.tip = end;
         *self.end.lock() = end;
+    }
+
+    /// Writes nothing more, because of a head that is not the one which this writer has left, or of another store.
+    fn displaced(&self, head: Option<&HeadRow>) -> StoreError {
+        self.link.note_replaced(head.is_none_or(|head| head.store != self.store));
+        self.link.check_store().err().map_or_else(|| self.overtaken(), |error| self.stop(error))
     }
 
     /// Writes nothing more, because another process is the writer now.
@@ -420,22 +453,6 @@ fn next_epoch(former: i64) -> i64 {
     former.saturating_add(1).saturating_add(i64::from(random))
 }
 
-/// Takes the lock of the writer. Returns whether it could: another connection may keep it.
-fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
-    let started = Instant::now();
-    loop {
-        let with = Arc::clone(client);
-        let is_locked = link.run("lock", async move {
-            let row = with.query_one("SELECT pg_try_advisory_lock($1)", &[&WRITER_LOCK]).await?;
-            row.try_get::<_, bool>(0)
-        })?;
-        if is_locked || started.elapsed() >= timeout {
-            return Ok(is_locked);
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
 /// Reads the head, if there is one.
 fn read_head(link: &DatabaseLink, client: &Arc<Client>) -> Result<Option<HeadRow>, StoreError> {
     let with = Arc::clone(client);
@@ -443,24 +460,9 @@ fn read_head(link: &DatabaseLink, client: &Arc<Client>) -> Result<Option<HeadRow
     row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()
 }
 
-/// Ends the former connection of this writer, which the server may not know to be gone. Its number may be another one's by now,
-/// so the name must be the same, too.
-fn end_former(link: &DatabaseLink, client: &Arc<Client>, process: i32, name: &str) {
-    let (with, name) = (Arc::clone(client), name.to_owned());
-    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
-    // If it may not, the lock is waited for.
-    let _ = link.run("open", async move { with.execute(sql, &[&process, &name]).await });
-}
-
 /// The error of a change that may have been made: other codes would say that nothing was changed.
 fn unsure(error: StoreError) -> StoreError {
     StoreError { code: Code::StoreFailed, ..error }
-}
-
-fn locked(link: &DatabaseLink, by: &str) -> StoreError {
-    let message = format!("the store {} is in use by another process{by}", link.shown());
-    let help = "stop that process, or work through it: add `--server URL`, and set EDGEWRIGHT_TOKEN";
-    StoreError::new(Code::StoreLocked, message).help(help)
 }
 
 #[cfg(test)]

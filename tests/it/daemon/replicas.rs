@@ -2,6 +2,7 @@
 
 mod forwarding;
 mod gateways;
+mod replaced;
 
 use std::{
     collections::BTreeSet,
