@@ -33,6 +33,12 @@ fn cure(error: &Error) -> &'static str {
     if let Some(code) = error.code() {
         return match code {
             code if *code == SqlState::DISK_FULL => "free disk space for PostgreSQL, and make the change again then",
+            code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
+                "check whether this PostgreSQL is a standby, and `default_transaction_read_only`"
+            }
+            code if *code == SqlState::QUERY_CANCELED => {
+                "check `statement_timeout` of PostgreSQL, and what it waits for"
+            }
             code if *code == SqlState::INVALID_PASSWORD => PASSWORD,
             code if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
                 "check the user, `sslmode` and `sslcert` in the address against `pg_hba.conf` of PostgreSQL"
@@ -81,7 +87,18 @@ pub(super) fn is_lost(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
 }
 
-/// Whether the database is away or its disk is full, so that the same may succeed later. A refused password or certificate does not
+/// What PostgreSQL answers that may pass: no room or places, only reads, no time, and a database or tables that are being restored.
+/// A statement that has failed so has done nothing.
+const MAY_PASS: [SqlState; 6] = [
+    SqlState::TOO_MANY_CONNECTIONS,
+    SqlState::DISK_FULL,
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::QUERY_CANCELED,
+    SqlState::INVALID_CATALOG_NAME,
+    SqlState::UNDEFINED_TABLE,
+];
+
+/// Whether the database is away or cannot do it now, so that the same may succeed later. A refused password or certificate does not
 /// make it so.
 pub(super) fn is_away(error: &Error) -> bool {
     use std::io::ErrorKind::{InvalidData, InvalidInput, Other, PermissionDenied, Unsupported};
@@ -89,7 +106,7 @@ pub(super) fn is_away(error: &Error) -> bool {
     match (error.code(), cause) {
         // Pools report wrong names and passwords as a violation of the protocol.
         (Some(code), _) if *code == SqlState::PROTOCOL_VIOLATION => false,
-        (Some(code), _) => is_lost(error) || [SqlState::TOO_MANY_CONNECTIONS, SqlState::DISK_FULL].contains(code),
+        (Some(code), _) => is_lost(error) || MAY_PASS.contains(code),
         // None of several hosts allows writes: their replicas may not have a primary yet.
         (None, Some(cause)) if cause.kind() == PermissionDenied && cause.raw_os_error().is_none() => true,
         // The client has these for answers that it cannot accept.

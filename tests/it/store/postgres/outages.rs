@@ -106,6 +106,41 @@ fn a_database_that_is_silent_is_told_of_and_a_slow_one_is_waited_for() {
 }
 
 #[test]
+fn a_database_that_accepts_no_writes_or_cancels_them_is_told_of_as_away_and_nothing_is_kept() {
+    let Some(postgres) = Postgres::start() else { return };
+    let database = postgres.database();
+    let alter = |setting: &str| postgres.psql("postgres", &format!("ALTER DATABASE {database} {setting}")).unwrap();
+    let store = postgres.open(&database).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    alter("SET default_transaction_read_only = on");
+    cut(&postgres, &database);
+    let error = failed(commit(&store, vec![small(2)]));
+    assert_eq!(error.code, Code::StoreUnavailable, "{error}");
+    assert!(error.message.contains("accepts no writes"), "{error}");
+    assert!(store.readiness().is_err() && store.health().is_ok());
+    // It keeps the lock of the writer from nobody, and needs no restart.
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    assert_eq!(postgres.psql(&database, locks).unwrap(), "0");
+    alter("RESET default_transaction_read_only");
+    commit(&store, vec![small(3)]).unwrap();
+    alter("SET statement_timeout = '1s'");
+    cut(&postgres, &database);
+    commit(&store, vec![small(4)]).unwrap();
+    std::thread::scope(|scope| {
+        let hold = "BEGIN; SET LOCAL statement_timeout = 0; SELECT 1 FROM edgewright.head FOR UPDATE; \
+                    SELECT pg_sleep(6); COMMIT";
+        let held = scope.spawn(|| postgres.psql(&database, hold));
+        let waits = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(6)%' AND wait_event = 'PgSleep'";
+        until("the lock", || (!postgres.psql("postgres", waits).unwrap().is_empty()).then_some(()));
+        let error = failed(commit(&store, vec![small(5)]));
+        assert_eq!(error.code, Code::StoreUnavailable, "{error}");
+        held.join().unwrap().unwrap();
+    });
+    commit(&store, vec![small(6)]).unwrap();
+    assert_eq!((store.snapshot().len(), store.verify().unwrap().records), (4, 4));
+}
+
+#[test]
 fn what_was_acknowledged_survives_the_death_of_the_server_and_nothing_is_there_twice() {
     let Some(postgres) = Postgres::start() else { return };
     let database = postgres.database();
