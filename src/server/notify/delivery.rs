@@ -176,8 +176,15 @@ impl Delivery {
         self.unsaved = 0;
         if let Err(error) = self.outbox.cursors.advance(&self.target.name, self.cursor) {
             let error = error.to_string();
-            let recipient = self.target.name.as_str();
-            tracing::warn!(recipient, "a restart repeats notifications: {}", escaped(&error));
+            let (recipient, error) = (self.target.name.as_str(), escaped(&error));
+            let store = &self.outbox.store;
+            if store.is_shared() && store.health().is_err() {
+                // Whoever writes now has the cursors that count, and notifies.
+                self.outbox.stop.set();
+                tracing::warn!(recipient, "this server notifies nobody any more: {error}");
+            } else {
+                tracing::warn!(recipient, "a restart repeats notifications: {error}");
+            }
         }
         self.outbox.transitions.forget(self.outbox.cursors.least_transition(&self.outbox.names));
     }

@@ -2,7 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -15,8 +23,8 @@ use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{IpRestriction, Key, Kind, Operation};
-use crate::store::engine::Engine;
+use crate::model::{Code, IpRestriction, Key, Kind, Operation};
+use crate::store::engine::{Engine, SidecarFiles};
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, ids};
@@ -114,6 +122,71 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     assert_eq!(told[0]["type"], "gap");
     assert_eq!(told[0]["data"], serde_json::json!({"from_revision": 2, "to_revision": 5}));
     assert_eq!(revisions(&told[1..]), [6, 7]);
+}
+
+/// An engine of a store that another process can take over.
+#[derive(Default)]
+struct OvertakenEngine {
+    log: MemoryEngine,
+    is_overtaken: Arc<AtomicBool>,
+}
+
+/// The files of its store.
+struct OvertakenFiles(Arc<AtomicBool>);
+
+fn check_writer(is_overtaken: &AtomicBool) -> Result<(), StoreError> {
+    let error = || StoreError::new(Code::StoreLocked, "another process writes to the store");
+    if is_overtaken.load(Ordering::SeqCst) { Err(error()) } else { Ok(()) }
+}
+
+impl SidecarFiles for OvertakenFiles {
+    fn read(&self, _name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+
+    fn write(&self, _name: &str, _bytes: &[u8]) -> Result<(), StoreError> {
+        check_writer(&self.0)
+    }
+}
+
+impl MemoryBacked for OvertakenEngine {
+    fn log(&self) -> &MemoryEngine {
+        &self.log
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
+        Some(Arc::new(OvertakenFiles(Arc::clone(&self.is_overtaken))))
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        check_writer(&self.is_overtaken)
+    }
+}
+
+#[test]
+fn a_writer_that_was_overtaken_notifies_nobody_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("changes.jsonl");
+    let engine = OvertakenEngine::default();
+    let is_overtaken = Arc::clone(&engine.is_overtaken);
+    let store = Arc::new(Store::with_engine(Arc::new(engine), Retention::default()).unwrap());
+    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
+    let transitions = TransitionLog::open(&store).unwrap();
+    for _ in 0..5 {
+        commit(&store);
+    }
+    let outbox = Arc::new(outbox(store, cursors, transitions));
+    let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
+    assert!(delivery.step().unwrap());
+    is_overtaken.store(true, Ordering::SeqCst);
+    delivery.run();
+    // The second one was on its way before anybody could know.
+    assert_eq!(revisions(&lines(&log, 2)), [1, 2]);
+    assert!(outbox.stop.is_set());
 }
 
 #[test]

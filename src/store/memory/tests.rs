@@ -1,10 +1,13 @@
 //! Engines of tests: the log is one in memory, and some of the calls are the test's.
 
+use std::sync::Arc;
+
 use super::MemoryEngine;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::CommitHeader;
 use crate::store::engine::{
-    BatchVisit, Engine, FollowedWriter, Forgotten, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+    BatchVisit, Engine, FollowedWriter, Forgotten, Query, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles,
+    State, Statistics,
 };
 use crate::store::error::StoreError;
 
@@ -42,6 +45,10 @@ pub(crate) trait MemoryBacked: Send + Sync {
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
         self.log().resource_histories(wanted, visit)
+    }
+
+    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
+        self.log().sidecar_files()
     }
 
     fn health(&self) -> Result<(), StoreError> {
@@ -96,6 +103,10 @@ impl<E: MemoryBacked> Engine for E {
 
     fn statistics(&self) -> Statistics {
         self.log().statistics()
+    }
+
+    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
+        MemoryBacked::sidecar_files(self)
     }
 
     fn health(&self) -> Result<(), StoreError> {
