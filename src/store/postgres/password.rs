@@ -7,14 +7,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use crate::store::seal::command::output_of;
+use crate::store::seal::command::output_within;
 
 /// The variable with a shell command that prints the password.
 const PASSWORD_COMMAND: &str = "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND";
+/// How long the command may take: whoever makes a change waits for the connection.
+const DEADLINE: Duration = Duration::from_secs(5);
 /// The most bytes of a password: tokens of clouds have some 2,000.
 const MOST_BYTES: u64 = 16 << 10;
 
@@ -35,7 +38,7 @@ pub(super) fn find_password(config: &Config, passfile: Option<&Path>) -> Result<
 
 /// The first line that a command prints.
 fn printed_by(command: &str) -> Result<String, String> {
-    let output = output_of(command, MOST_BYTES)?;
+    let output = output_within(DEADLINE, command, MOST_BYTES)?;
     let text = std::str::from_utf8(&output).map_err(|_| "prints no text".to_owned())?;
     let line = text.lines().next().unwrap_or_default();
     match line.len() as u64 {
@@ -94,7 +97,17 @@ fn fields(line: &str) -> Vec<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_command_that_hangs_is_not_waited_for_long() {
+        let began = Instant::now();
+        assert_eq!(printed_by("sleep 60").unwrap_err(), "did not finish within 5 seconds");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert_eq!(printed_by("echo hunter2").unwrap(), "hunter2");
+    }
 
     #[test]
     fn a_line_of_a_password_file_is_for_the_databases_that_it_names() {

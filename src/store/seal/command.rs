@@ -29,7 +29,12 @@ const SOCKET_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES
 /// Runs a command and returns what it prints: at most `most` bytes, or one more if it prints more. An error states what is
 /// wrong with the command, without its name and its output.
 pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, String> {
-    let late = || format!("did not finish within {} seconds", DEADLINE.as_secs());
+    output_within(DEADLINE, command, most)
+}
+
+/// Runs a command as [`output_of`] does, for at most a time.
+pub(crate) fn output_within(deadline: Duration, command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, String> {
+    let late = || format!("did not finish within {} seconds", deadline.as_secs());
     let mut shell = Subprocess::shell("exec /bin/sh -c \"$1\"");
     // What a key service says about an error can contain credentials.
     shell.arg(command).stderr(Stdio::null());
@@ -45,14 +50,14 @@ pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, 
     reader.map_err(|error| format!("cannot be read: {error}"))?;
     let unknown = |error: io::Error| format!("cannot be waited for: {error}");
     while !running.has_ended().map_err(unknown)? {
-        if began.elapsed() >= DEADLINE {
+        if began.elapsed() >= deadline {
             return Err(late());
         }
         std::thread::sleep(PAUSE);
     }
     // What it has left in the background can have its output open.
     let status = running.end().map_err(unknown)?;
-    let Ok(read) = receiver.recv_timeout(DEADLINE.saturating_sub(began.elapsed())) else { return Err(late()) };
+    let Ok(read) = receiver.recv_timeout(deadline.saturating_sub(began.elapsed())) else { return Err(late()) };
     let bytes = read.map_err(|error| format!("cannot be read: {error}"))?;
     if !status.success() {
         return Err(format!("failed ({status}); run it by hand to see why"));
