@@ -21,7 +21,7 @@ const TABLES: &str = "DROP SCHEMA IF EXISTS plain CASCADE; CREATE SCHEMA plain;
     CREATE TABLE plain.head (position bigint NOT NULL);
     INSERT INTO plain.head VALUES (0);";
 /// The rows of the last change of a route, which has one entry.
-const LAST_CHANGE: &str = "SELECT header, digest, hash, calls, path, entry, key, value
+const LAST_CHANGE: &str = "SELECT header, commits.digest, hash, calls, path, entry, key, value
     FROM edgewright.commits JOIN edgewright.entries USING (position) JOIN edgewright.state USING (position)
     ORDER BY position DESC LIMIT 1";
 const COMMITS: &str =
@@ -29,9 +29,9 @@ const COMMITS: &str =
     SELECT p, p, p, p, $2, $3, $4, $5, 0 FROM unnest($1::bigint[]) p";
 const ENTRIES: &str = "INSERT INTO plain.entries (position, number, path, entry)
     SELECT p, 0, $2, $3 FROM unnest($1::bigint[]) p";
-const STATE: &str = "INSERT INTO plain.state (key, position, value)
-    SELECT $2::bytea || int8send(p % 1000), p, $3 FROM unnest($1::bigint[]) p
-    ON CONFLICT (key) DO UPDATE SET position = excluded.position, value = excluded.value";
+const STATE: &str = "INSERT INTO plain.state (key, position, value, digest)
+    SELECT $2::bytea || int8send(p % 1000), p, $3, p FROM unnest($1::bigint[]) p
+    ON CONFLICT (key) DO UPDATE SET position = excluded.position, value = excluded.value, digest = excluded.digest";
 const HEAD: &str = "UPDATE plain.head SET position = $1";
 
 /// The rows of one change.
