@@ -277,7 +277,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let below = folder.path().join("below");
         fs::create_dir(&below).unwrap();
-        let (_folders, writes, events) = watch_events(&[folder.path().to_owned(), below]);
+        let (_folders, _, events) = watch_events(&[folder.path().to_owned(), below]);
         let new = folder.path().join("new");
         fs::create_dir(&new).unwrap();
         events.recv_timeout(LONG).unwrap();

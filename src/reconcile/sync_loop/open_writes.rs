@@ -78,7 +78,7 @@ impl OpenWrites {
     }
 
     /// How long ago the last event was of a path or a folder above it, if that is known.
-    pub(super) fn quiet_for(&self, path: &Path, now: Instant) -> Option<Duration> {
+    pub(in crate::reconcile) fn quiet_for(&self, path: &Path, now: Instant) -> Option<Duration> {
         let path = std::path::absolute(path).ok()?;
         let files = self.files.lock();
         let last = path.ancestors().filter_map(|above| files.get(above)).map(|it| it.at).max()?;

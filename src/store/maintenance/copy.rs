@@ -156,7 +156,7 @@ fn check_unwritten(from: &Path, source: &MasterKeySource, store: &Store) -> Resu
         return Ok(());
     }
     // The store can be read, so if it cannot be followed, this is a replica without its primary. Nobody writes to that.
-    let Ok(Some(engine)) = PostgresEngine::open_to_follow(from, source) else { return Ok(()) };
+    let Ok(Some(engine)) = PostgresEngine::open_to_follow(from, source, None) else { return Ok(()) };
     // Only a poll tells whether the lock of the writer is free.
     drop(engine.batches_after(store.durable_state().1)?);
     match engine.followed_writer().filter(|writer| writer.gone_since.is_none()) {
