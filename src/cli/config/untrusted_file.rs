@@ -133,7 +133,7 @@ fn unset<'n>(
         let is_checked = match checked {
             CheckedOptions::BeforeChoice { server_by_flag_only } => {
                 let is_of_store = has_choice && of_store.contains(name.as_str());
-                !is_of_store && !(server_by_flag_only && SERVERS.contains(&name.as_str()))
+                !(is_of_store || server_by_flag_only && SERVERS.contains(&name.as_str()))
             }
             CheckedOptions::OfStore => of_store.contains(name.as_str()),
         };
