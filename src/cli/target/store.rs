@@ -7,7 +7,7 @@ use crate::cli::prelude::*;
 use crate::cli::store::retention_args::RetentionArgs;
 use crate::cli::store::store_args::{StoreArgs, snapshot_of};
 use crate::manifest::tree::Recorder;
-use crate::plan::{Detail, DigestProtection, Effect, PlanConditions, SavedPlan};
+use crate::plan::{Detail, DigestProtection, PlanConditions, SavedPlan};
 use crate::reconcile::run::plan_cache;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::sync_loop::plan_drift;
@@ -118,10 +118,7 @@ impl StoreTarget {
             SavedPlan::new(plan, planned.desired.values(), &conditions)
         });
         let saved = saved.transpose()?;
-        let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
-        let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
-        let created = created.filter(|change| change.token_file.is_some());
-        let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
+        let unwritable = planned.token_faults();
         let report =
             Report { new_store: self.new_store.clone().filter(|_| planned.plan.is_some()), ..self.report(&planned) };
         let left_out = planned.left_out_names();

@@ -142,7 +142,8 @@ impl PlannedRun<'_> {
         self.check_rollback(current, &planned)?;
         check_refusals(&planned)?;
         let planned = self.check_suspension(current, planned)?;
-        self.hold_drift(current, planned)
+        let planned = self.hold_drift(current, planned)?;
+        self.check_token_files(planned)
     }
 
     /// Adds to a plan what others have changed, and which values.
@@ -235,6 +236,16 @@ impl PlannedRun<'_> {
         let planned = self.check_errors(planned)?;
         check_refusals(&planned)?;
         Ok(planned)
+    }
+
+    /// A token that cannot be written is an error at the line of its `token_file` (D27).
+    fn check_token_files(&mut self, planned: PlanResult) -> Result<PlanResult, NotApplied> {
+        let found = planned.token_faults();
+        if found.is_empty() {
+            return Ok(planned);
+        }
+        self.findings = std::mem::take(&mut self.findings).after(&found);
+        Err(RunReport::Failed(found).into())
     }
 
     /// Whether a rollback left what a plan would apply.

@@ -11,7 +11,7 @@ use crate::manifest::{ManifestFile, Origins};
 use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Refusal, Severity, Snapshot};
 use crate::plan::report::Report;
 use crate::plan::test_report::TestReport;
-use crate::plan::{Detail, Plan, RedactedPlan};
+use crate::plan::{Change, Detail, Effect, Plan, RedactedPlan};
 use crate::store::{Places, SpeculativeCommit, Store};
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
@@ -75,6 +75,13 @@ impl PlanResult {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = token::check_new(file).err()?.diagnostic();
         Some(placed(&self.origins, Some(key), &Path::from("token_file"), fault))
+    }
+
+    /// Returns the errors that writing the tokens of the API keys in the plan would cause.
+    pub fn token_faults(&self) -> Vec<Diagnostic> {
+        let creates = |change: &&Change| matches!(change.effect, Effect::Create | Effect::Replace);
+        let created = self.plan.iter().flat_map(|plan| &plan.changes).filter(creates);
+        created.filter_map(|change| self.token_fault(&change.key)).collect()
     }
 
     /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.

@@ -102,7 +102,7 @@ impl RunFindings {
     }
 
     /// Adds what was found before planning.
-    pub(super) fn after(self, found: &[Diagnostic]) -> Self {
+    pub(crate) fn after(self, found: &[Diagnostic]) -> Self {
         let all: Vec<&Diagnostic> = found.iter().collect();
         let Self { mut diagnostics, errors, warnings, waits_for_others, .. } = Self::listing(&all);
         diagnostics.extend(self.diagnostics);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::{
     git::git,
-    program::until,
+    program::{CONFIG, Folder, until},
     sources::{in_state, replace, repository, shown, status},
 };
 
@@ -63,4 +63,37 @@ fn a_missing_revision_or_path_is_a_failed_sync_and_the_message_says_what_exists(
     in_state(&serve, "shop", "Synced");
     assert!(serve.said().matches("Sources that cannot be read").count() == cases.len(), "{}", serve.said());
     assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn a_token_that_cannot_be_written_is_an_error_at_its_line_until_the_key_has_another_file() {
+    let folder = Folder::new();
+    folder.write("tokens/readme.txt", "tokens\n");
+    let key = |name: &str| {
+        let spec = format!("{{description: for ci, token_file: ../tokens/{name}}}");
+        folder.write(
+            "shop/key.yaml",
+            &format!("apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {{name: {name}}}\nspec: {spec}\n"),
+        );
+    };
+    key("ci");
+    folder.write(CONFIG, "sources: [{name: shop, path: shop, interval: 1s}]\n");
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    let token = folder.read("tokens/ci");
+    let id = token.trim().split('_').skip(1).take(2).collect::<Vec<_>>().join("_");
+    assert_eq!(serve.call("DELETE", &format!("/api_keys/{id}"), "").status, 204);
+    let found = in_state(&serve, "shop", "Failed");
+    let first = &found["diagnostics"][0];
+    assert!(first["file"].as_str().is_some_and(|file| file.ends_with("shop/key.yaml")), "{found:#}");
+    assert_eq!(first["line"], json!(4), "{found:#}");
+    assert!(first["message"].as_str().unwrap().contains("the file already exists"), "{found:#}");
+    assert_eq!((&found["counts"]["errors"], folder.read("tokens/ci")), (&json!(1), token), "{found:#}");
+    // As the guide says: another name and file.
+    key("ci-2");
+    in_state(&serve, "shop", "Synced");
+    let next = folder.read("tokens/ci-2");
+    assert!(next.starts_with("ew_ak_") && !next.contains(&id), "another key has another ID");
+    assert_eq!(serve.call_as(next.trim(), "GET", "/edges/https", "").status, 200);
+    serve.stop();
 }
