@@ -103,13 +103,14 @@ impl fmt::Display for DeletionBudget {
 
 impl Plan {
     /// Refuses the plan if it deletes more of the `owned` resources of `owner` than the budget allows. The help says what to
-    /// check first.
+    /// check first. `is_followable` if a server may make the plan itself: then nobody runs it with an option.
     pub(super) fn limit_deletions(
         &mut self,
         owned: impl FnOnce() -> usize,
         budget: DeletionBudget,
         owner: &str,
         check: &str,
+        is_followable: bool,
     ) {
         let deleted: Vec<_> =
             self.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
@@ -131,7 +132,10 @@ impl Plan {
             false => format!("{} of {owner}'s {owned} resources (limit: {budget})", deleted.len()),
         };
         let message = format!("the plan would delete {how_many}: {}", names.join(", "));
-        let help = format!("{check}; to delete the resources, run once with --max-deletes {}", deleted.len());
+        let mut help = format!("{check}; to delete the resources, run once with --max-deletes {}", deleted.len());
+        if is_followable {
+            help += &format!(", or set `max_deletes: {}` for a source that a server follows", deleted.len());
+        }
         self.refuse(Code::TooManyDeletions, message, help);
     }
 }

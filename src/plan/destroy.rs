@@ -45,7 +45,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: DeletionBudget) 
         }
     }
     if budget != DeletionBudget::Normal {
-        plan.limit_deletions(|| owned.len(), budget, "the source", "check the name of the source");
+        plan.limit_deletions(|| owned.len(), budget, "the source", "check the name of the source", false);
     }
     plan
 }

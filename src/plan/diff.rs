@@ -79,7 +79,7 @@ pub(crate) fn diff(
         taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count()
     };
     let check = "check that the manifests are complete and belong to this source";
-    planner.plan.limit_deletions(owned, budget, "the source", check);
+    planner.plan.limit_deletions(owned, budget, "the source", check, true);
     planner.plan
 }
 

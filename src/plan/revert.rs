@@ -59,7 +59,7 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
     }
     let owned = current.iter().filter(|entry| planner.concerns(&entry.key)).count();
     let owner = if source.is_some() { "the source" } else { "the store" };
-    planner.plan.limit_deletions(|| owned, budget, owner, "check the revision");
+    planner.plan.limit_deletions(|| owned, budget, owner, "check the revision", false);
     planner.plan
 }
 

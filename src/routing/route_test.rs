@@ -109,7 +109,7 @@ impl<'s> RouteTester<'s> {
             else {
                 continue;
             };
-            let taken = key.map_or_else(|| format!("no {field}"), |key| format!("the {field} `{}`", self.name(key)));
+            let taken = key.map_or_else(|| format!("no {field}"), |key| format!("the {field} {}", self.name(key)));
             report(field.into(), format!("{taken} takes it, not `{}`", printable(expected)));
         }
         let outcome = &way.treatment.outcome;
@@ -184,9 +184,15 @@ impl<'s> RouteTester<'s> {
         }
     }
 
-    /// The name of a resource; its ID if no source owns it.
+    /// The name of a resource, with its source if that is another one: its team has to change it. The ID if no source owns it.
     fn name(&self, key: &'s Key) -> String {
-        printable(self.edges.state().name(key))
+        let state = self.edges.state();
+        let name = format!("`{}`", printable(state.name(key)));
+        match state.claim(key).map(|claim| claim.source.as_str()) {
+            Some(SURROUNDING_OWNER) => format!("{name} of the surrounding manifests"),
+            Some(source) if source != state.source => format!("{name} of source `{}`", printable(source)),
+            _ => name,
+        }
     }
 
     /// The way of a request in one line.
@@ -195,7 +201,7 @@ impl<'s> RouteTester<'s> {
         let (Some(edge), Some(hostport)) = (way.edge, hostport) else {
             return format!("no edge serves {}:{}", printable(&request.host), request.port);
         };
-        let edge = format!("edge `{}` by {}", self.name(edge), printable(hostport));
+        let edge = format!("edge {} by {}", self.name(edge), printable(hostport));
         let Some((route, spec)) = way.route else {
             return format!("{edge}, no route matches {}", printable(&request.path));
         };
@@ -204,7 +210,7 @@ impl<'s> RouteTester<'s> {
             way.treatment.steps.iter().map(|step| format!("{} {} ({})", step.module, step.effect.as_str(), step.note));
         let steps: Vec<String> = steps.collect();
         let by_match = format!("{match_type} {}", printable(&spec.r#match));
-        format!("{edge}, route `{}` by {by_match}: {}", self.name(route), steps.join(", "))
+        format!("{edge}, route {} by {by_match}: {}", self.name(route), steps.join(", "))
     }
 }
 
@@ -421,6 +427,10 @@ mod tests {
         assert!(!passes("/cart/new", "cart"), "the route of another source has the name, too");
         assert!(passes("/pay", "pay") && passes("/pay", "team/pay") && !passes("/pay", "shop/pay"));
         assert!(passes("/eu", "team/eu/exact_path /eu") && !passes("/eu", "team/exact_path /eu"));
+        let request = json!({"url": "shop.example.com/pay", "expect": {"route": "cart"}});
+        let found = told(&snapshot, request).1;
+        let messages: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(messages, ["the route `pay` of source `team` takes it, not `cart`"]);
     }
 
     #[test]

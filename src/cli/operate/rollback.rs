@@ -61,7 +61,8 @@ impl StoreChange for Rollback {
     fn remarks(applied: u64) -> Vec<String> {
         let before = applied.saturating_sub(1);
         vec![
-            "A server does not apply the undone manifests again until they change; your own next `reconcile` does."
+            "Sources that a server follows do not apply the undone manifests again until they change; for others, your next \
+             `reconcile` does."
                 .to_owned(),
             format!("To undo this rollback, run `edgewright rollback --to {before}`."),
         ]

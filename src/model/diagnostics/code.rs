@@ -171,7 +171,7 @@ codes! {
         => "Remove `prevent_destroy` first, in a separate change.";
     TooManyDeletions "TOO_MANY_DELETIONS" 409
         "The plan exceeds the deletion limit. An incomplete checkout or the wrong folder is a common cause."
-        => "Check that the manifests are complete. If the deletions are intended, allow them once with --max-deletes.";
+        => "Check that the manifests are complete. If the deletions are intended, allow them once with --max-deletes, or with `max_deletes` of a followed source.";
     NotConfirmed "NOT_CONFIRMED" 400
         "`edgewright destroy` requires the name of the source; on a terminal, `rollback` and `reconcile --store` with a new store require a `yes`."
         => "Type what the question asks for; `destroy` also takes the name of the source with `--confirm`, and `rollback` takes `--yes`.";

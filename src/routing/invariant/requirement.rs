@@ -9,7 +9,7 @@ use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::module::policies::Policies;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::{PLAIN_HTTP, Stage, StepEffect, TracedRequest, host_name};
-use crate::model::{AnyModule, Entry, HttpsEdgeRoute, Module, Path, Slot, Snapshot};
+use crate::model::{AnyModule, Entry, HttpsEdge, HttpsEdgeRoute, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::{Fate, hostports};
 use crate::routing::enforced_restrictions::EnforcedRestrictions;
 use crate::routing::missing_tls::MissingTls;
@@ -313,11 +313,17 @@ impl<'s> JudgedRequests<'_, 's> {
         let cure = match passing {
             Some(name) => format!("let `{name}` check these requests, too"),
             None => {
-                let is_of_routes = |name: &&String| HttpsEdgeRoute::SLOTS.iter().any(|slot| slot.name == **name);
-                let of_routes: Vec<String> = required.iter().filter(is_of_routes).cloned().collect();
-                let closing =
-                    if of_routes.is_empty() { None } else { self.closing(&invariant.scope, &any_of(&of_routes)) };
-                closing.unwrap_or_else(|| format!("add {} to the route or its edge", any_of(required)))
+                let those_of = |slots: &[Slot]| -> Vec<String> {
+                    required.iter().filter(|name| slots.iter().any(|slot| slot.name == **name)).cloned().collect()
+                };
+                let (of_routes, of_edges) = (those_of(HttpsEdgeRoute::SLOTS), those_of(HttpsEdge::SLOTS));
+                let (on_route, on_edge) = (any_of(&of_routes), any_of(&of_edges));
+                let closing = if of_routes.is_empty() { None } else { self.closing(&invariant.scope, &on_route) };
+                closing.unwrap_or_else(|| match (of_routes.is_empty(), of_edges.is_empty()) {
+                    (_, true) => format!("add {on_route} to the route"),
+                    (true, false) => format!("add {on_edge} to the edge"),
+                    (false, false) => format!("add {on_route} to the route, or {on_edge} to its edge"),
+                })
             }
         };
         let flaw = self.lacking(clause, cure, |met| required.iter().any(|name| name == met.slot.name));

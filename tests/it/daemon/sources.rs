@@ -212,6 +212,8 @@ fn a_refused_plan_is_pending() {
     let found = in_state(&serve, "shop", "Refused");
     assert_eq!((&found["counts"]["pending_delete"], &found["counts"]["owned"]), (&json!(8), &json!(9)));
     assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
+    let help = found["diagnostics"][0]["help"].as_str().unwrap();
+    assert!(help.contains("`max_deletes: 8` for a source that a server follows"), "{help}");
     assert_eq!(status(&serve, "docs")["state"], "Synced");
 }
 

@@ -61,7 +61,7 @@ fn a_plan_that_breaks_the_invariant_of_another_source_is_refused_at_its_line() {
             "shop/shop.yaml:7:7",
             "`GET https://shop.example.com/admin` reaches the backend `bkd_shop` without `oidc` or `saml`",
             "the invariant `admin-login` of source `platform`: Nobody opens an admin page without a login",
-            "add `oidc` or `saml` to the route or its edge, or ask the owner of source `platform` for an exemption",
+            "add `oidc` or `saml` to the route, or ask the owner of source `platform` for an exemption",
             "way: edge `shop` → route `shop/admin` (path_prefix /admin) → backend `bkd_shop`",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
