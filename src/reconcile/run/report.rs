@@ -128,7 +128,8 @@ impl RunReport {
             RunReport::Partly(planned) => {
                 // Without the surrounding manifests, a part of the source was applied nevertheless.
                 let is_unread = |(reason, _): &(Reason, String)| *reason != Reason::Failed || planned.own_files() == 0;
-                unread(planned).filter(is_unread).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned)))
+                let partly = || (Reason::PartlyApplied, format!("{}; the rest is applied", errors(planned)));
+                unread(planned).filter(is_unread).unwrap_or_else(partly)
             }
             RunReport::Suspended(planned) => {
                 let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();

@@ -19,7 +19,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let found = report.condition().0;
         // This holds even if the repository cannot be fetched: the commit that was fetched last is in effect.
         let is_synced = found.status() == Status::Synced;
-        if is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. }) {
+        let is_in_effect = is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. });
+        if is_in_effect {
             if let Some(warning) = self.handle.lineage_warning() {
                 let source = self.options.source.as_str();
                 tracing::warn!(source, code = %warning.code, "{}", warning.message);
@@ -38,9 +39,13 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             findings = findings.after(std::slice::from_ref(&failure));
             report = report.unfetched(&failure);
         }
-        self.handle.status.record(self.sync_record(&author, snapshot.revision), Some(findings), is_synced);
-        if !is_synced && !matches!(report, RunReport::Partly(_)) {
+        let sync = self.sync_record(&author, snapshot.revision);
+        self.handle.status.record(sync.clone(), Some(findings), is_synced);
+        if !is_synced {
             self.find_applied(&snapshot);
+        }
+        if is_in_effect {
+            self.handle.status.note_in_effect(sync);
         }
         // Last: a reader who sees the state also sees the findings.
         let (reason, message) = report.condition();

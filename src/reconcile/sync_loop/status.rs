@@ -154,7 +154,8 @@ fn ownership_conflicts(planned: &PlanResult, snapshot: &Snapshot) -> Vec<Ownersh
 pub(crate) struct SourceStatus {
     /// The last sync.
     pub attempt: Option<SyncRecord>,
-    /// The last sync after which the store matched the manifests; from the history if there was none, or after a rollback.
+    /// The last sync after which the store matched the manifests, or the first one that applied a later commit without what
+    /// drifted or is invalid; from the history if there was none, or after a rollback.
     pub applied: Option<SyncRecord>,
     /// The findings of the last sync.
     pub findings: RunFindings,
@@ -183,7 +184,7 @@ impl StatusBoard {
         self.0.lock().clone()
     }
 
-    /// The last sync after which the store matched the manifests.
+    /// The sync that brought the manifests into effect.
     pub(crate) fn applied(&self) -> Option<SyncRecord> {
         self.0.lock().applied.clone()
     }
@@ -220,6 +221,14 @@ impl StatusBoard {
             status.applied = Some(sync.clone());
         }
         status.attempt = Some(sync);
+    }
+
+    /// Records that the commit of a sync is in effect, even if the store does not match all of its manifests.
+    pub(super) fn note_in_effect(&self, sync: SyncRecord) {
+        let mut status = self.0.lock();
+        if status.applied.as_ref().is_none_or(|applied| applied.commit != sync.commit) {
+            status.applied = Some(sync);
+        }
     }
 
     /// Finds in the history which manifests of a source are in effect. Returns whether it could be read.

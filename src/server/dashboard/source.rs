@@ -85,7 +85,7 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
             } },
         ),
         ("Last sync", sync(&source.last_attempt)),
-        ("Last in sync", sync(&source.last_applied)),
+        ("Last applied", sync(&source.last_applied)),
         ("Next sync", due(&source.next_sync_at, request.now)),
         ("Waiting to be applied", html! { (counted(&source.counts.pending())) }),
     ])

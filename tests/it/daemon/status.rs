@@ -12,9 +12,10 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    manifests::edge,
+    git::{git, head},
+    manifests::{edge, edge_with},
     program::{CONFIG, Serve, until},
-    sources::{in_state, repository, shown, status, two_sources},
+    sources::{in_state, repository, shown, status, two_sources, until_reason},
     users::{client, client_command, run_with_token, url},
 };
 
@@ -67,6 +68,44 @@ fn an_error_begins_the_state_of_a_source_that_had_drifted() {
     let invalid = in_state(&serve, "shop", "Invalid");
     assert!(invalid["since"].as_str() > drifted["since"].as_str(), "{invalid:#}");
     assert_eq!(invalid["since"], invalid["conditions"][0]["last_transition_time"]);
+}
+
+#[test]
+fn the_commit_is_the_one_that_is_applied_also_beside_drift_and_errors() {
+    let folder = repository();
+    let source = "name: shop, repository: repo, ref: main, path: edge, interval: 1s, drift: warn, isolate: true";
+    folder.write(CONFIG, &format!("sources: [{{{source}}}]\n"));
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let by_hand = json!({"description": "by hand"}).to_string();
+    assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &by_hand).status, 200);
+    in_state(&serve, "shop", "Drifted");
+    let applied = |name: &str, text: &str| {
+        folder.write(&format!("repo/edge/{name}.yaml"), text);
+        git(&folder, "-C repo add .");
+        git(&folder, "-C repo commit -q -m next");
+        let commit = head(&folder, "repo");
+        let found = until("the commit", || {
+            let found = status(&serve, "shop");
+            (found["last_applied"]["commit"] == json!(commit)).then_some(found)
+        });
+        assert_eq!(found["last_attempt"]["commit"], json!(commit), "{found:#}");
+        found
+    };
+    let hosts = "hostports: [\"one.example.com:443\", \"uno.example.com:443\"]";
+    let drifted = applied("one", &edge_with("one", &format!("{{description: a, {hosts}}}")));
+    assert_eq!(
+        (&drifted["state"], &drifted["last_applied"]["revision"]),
+        (&json!("Drifted"), &json!(4)),
+        "{drifted:#}"
+    );
+    let run = client(&folder, &serve, "status");
+    assert!(run.code == 2 && !run.out.contains("ATTEMPTED"), "{}", run.all());
+    applied("two", &edge_with("two", "{x: 1}"));
+    until_reason(&serve, "shop", "PartlyApplied");
+    let partly = status(&serve, "shop");
+    assert_eq!(partly["conditions"][0]["message"], "1 error in the manifests; the rest is applied", "{partly:#}");
 }
 
 #[test]

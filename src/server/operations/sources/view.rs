@@ -46,8 +46,9 @@ pub(crate) struct SourceView {
     pub interval_seconds: u64,
     /// The last sync; null before the first one has finished.
     pub last_attempt: Option<SyncView>,
-    /// The last sync after which the store matched the manifests, from the history after a restart or a rollback, and if
-    /// nobody follows the source; null if there was none.
+    /// The last sync after which the store matched the manifests, or the first one that applied a later commit without what
+    /// drifted or is invalid. From the history after a restart or a rollback, and if nobody follows the source; null if there
+    /// was none.
     pub last_applied: Option<SyncView>,
     /// The API key of the client that applied `last_applied`, if nobody follows the source; null if the server or the command
     /// line applied it.
