@@ -34,8 +34,9 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
         for item in listed() {
             let _ = writeln!(out, "  {}", finding(item));
-            if let Some(help) = &item.help {
-                let _ = writeln!(out, "    help: {}", escaped(help));
+            for (at, line) in item.help.iter().flat_map(|help| help.lines()).enumerate() {
+                let label = if at == 0 { "help:" } else { "     " };
+                let _ = writeln!(out, "    {label} {}", escaped(line));
             }
         }
         let more = source.diagnostics.len().saturating_sub(MOST_SHOWN) + source.diagnostics_omitted;
@@ -61,7 +62,6 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
 
 /// The sources as a table, with the states in colours.
 fn table(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
-    let is_behind = |source: &SourceView| source.last_attempt.is_some() && attempted(source) != applied(source);
     let is_shown = |title: &str| match title {
         TAG => sources.iter().any(|source| !source.semver.is_empty()),
         ATTEMPTED => is_wide || sources.iter().any(is_behind),
@@ -163,7 +163,7 @@ static COLUMNS: [Column; 12] = [
     (STATE, |source, _| state(source)),
     (AGE, |source, now| age(&source.since, now).unwrap_or_default()),
     ("COMMIT", |source, _| applied(source)),
-    (ATTEMPTED, |source, _| attempted(source)),
+    (ATTEMPTED, |source, _| if is_behind(source) { attempted(source) } else { String::new() }),
     (TAG, |source, _| source.last_applied.as_ref().map(|sync| sync.tag.clone()).unwrap_or_default()),
     ("SYNCED", |source, _| source.last_applied.as_ref().map(|sync| sync.revision.to_string()).unwrap_or_default()),
     ("PENDING", |source, _| {
@@ -178,6 +178,11 @@ static COLUMNS: [Column; 12] = [
 
 fn applied(source: &SourceView) -> String {
     source.last_applied.as_ref().map(|sync| short_commit(&sync.commit)).unwrap_or_default()
+}
+
+/// Whether the last sync was of another commit than the one that is applied.
+fn is_behind(source: &SourceView) -> bool {
+    source.last_attempt.is_some() && attempted(source) != applied(source)
 }
 
 fn attempted(source: &SourceView) -> String {
@@ -225,7 +230,8 @@ mod tests {
     fn a_source_in_sync_is_shown_with_its_warnings_and_no_message_is_shown_twice() {
         let message = "m/one.yaml is still being written";
         let warning = json!({
-            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": "wait for it",
+            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message,
+            "help": "wait for it\nway: edge",
             "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
         });
         let mut view = source("");
@@ -244,8 +250,8 @@ mod tests {
         (view.counts.errors, view.counts.warnings) = (0, 1);
         view.diagnostics = vec![serde_json::from_value(warning).unwrap()];
         let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
-        let said =
-            format!("\nstorefront: 1 warning\n  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n    help: wait for it\n");
+        let finding = format!("  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n");
+        let said = format!("\nstorefront: 1 warning\n{finding}    help: wait for it\n          way: edge\n");
         assert!(shown.ends_with(&said), "{shown}");
     }
 
@@ -280,7 +286,7 @@ mod tests {
             words(&lines(same(source("")), true)),
             [
                 "SOURCE STATE AGE COMMIT ATTEMPTED SYNCED PENDING DRIFTED ERRORS OWNED SINCE",
-                "storefront OutOfSync 3h aaaaaaaa aaaaaaaa 12345678 6 4 100 10000 2026-07-01T12:05:00Z"
+                "storefront OutOfSync 3h aaaaaaaa - 12345678 6 4 100 10000 2026-07-01T12:05:00Z"
             ]
         );
     }
