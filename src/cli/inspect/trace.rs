@@ -134,8 +134,11 @@ impl Args {
             let (report, after, difference) = server.trace(self.to_send())?;
             return Ok((self.after.then_some(TraceBeforePlan { report, difference }), after));
         }
-        let has_store = self.after || self.place.store.is_by_flag;
-        let before = if has_store { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
+        let before = match (self.after, self.place.store.is_by_flag) {
+            (true, _) => Some(snapshot_of(Some(&self.store_before()?))),
+            (false, true) => Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())),
+            (false, false) => None,
+        };
         let after = planned_state(options, before.as_ref())?;
         let now = trace(&after, request);
         let before = before.filter(|_| self.after).map(|before| {
@@ -144,6 +147,17 @@ impl Args {
             TraceBeforePlan { report: TraceReport::new(request, &then), difference: Some(difference) }
         });
         Ok((before, TraceReport::new(request, &now)))
+    }
+
+    /// The store before the plan. A missing one is not an empty one: the server of a variable, which does not count, may be meant.
+    fn store_before(&self) -> Result<Store, Failure> {
+        let store = &self.place.store;
+        store.read_if_there()?.ok_or_else(|| {
+            let message = format!("no store found in `{}`, so there is no state before the plan", store.shown());
+            let help = "set --store to the folder of your store, or --server to the URL of your server: with --manifests, only \
+                        the flag names a server";
+            Diagnostic::error(Code::StoreFormat, message).help(help).into()
+        })
     }
 
     /// The request, for a server.

@@ -26,8 +26,11 @@ fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
         assert!(run.code == 1 && run.err.contains("no store found in `typo`"), "{line}: {}", run.all());
         assert!(!folder.path("typo").exists(), "{line}");
     }
-    let after = folder.ok("trace shop.example.com/checkout --manifests storefront --after --store typo");
-    assert!(after.err.contains("No store found in `typo`: this plan is for a new one."), "{}", after.err);
+    let after = folder.run("trace shop.example.com/checkout --manifests storefront --after --store typo");
+    assert_eq!((after.code, after.out.as_str()), (1, ""), "{}", after.all());
+    let said =
+        ["no store found in `typo`, so there is no state before the plan", "or --server to the URL of your server"];
+    assert!(said.iter().all(|part| after.err.contains(part)), "{}", after.err);
     // Without a terminal it goes on.
     let first = folder.ok("reconcile --store shop storefront");
     assert_eq!(first.err.matches("New store: shop\n").count(), 1, "{}", first.err);
