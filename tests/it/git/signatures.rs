@@ -74,6 +74,12 @@ fn refused(serve: &Serve, commit: &str, code: &str) -> Value {
     });
     assert_eq!((&found["state"], &found["conditions"][0]["reason"]), (&json!("Refused"), &json!("Refused")));
     assert_eq!(found["diagnostics"][0]["code"], format!("ERR_EDGEWRIGHT_{code}"), "{found:#}");
+    assert_eq!(found["last_attempt"]["commit"], commit, "{found:#}");
+    until("the attempt", || {
+        let history = serve.get(&format!("/history?commit={commit}")).json();
+        let mut attempts = history["history"].as_array().unwrap().iter();
+        attempts.any(|it| it["outcome"] == "refused").then_some(())
+    });
     found["conditions"][0]["message"].clone()
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct RefTree {
     /// Ends a listing early.
     pub stop: StopCheck,
     last: Lock<Option<Arc<CommitListing>>>,
+    /// The commit that was refused instead.
+    refused: Lock<Option<Oid>>,
 }
 
 /// The commit of the last listing.
@@ -78,8 +80,21 @@ impl RefTree {
         verifier: Option<CommitVerifier>,
     ) -> Self {
         let (lineage, surrounding, allow_outside_files) = (None, Vec::new(), false);
-        let (values, stop, last) = (Arc::default(), StopCheck::default(), Lock::default());
-        Self { place, revision, verifier, lineage, inside, surrounding, allow_outside_files, values, stop, last }
+        let (values, stop) = (Arc::default(), StopCheck::default());
+        let (last, refused) = (Lock::default(), Lock::default());
+        Self {
+            place,
+            revision,
+            verifier,
+            lineage,
+            inside,
+            surrounding,
+            allow_outside_files,
+            values,
+            stop,
+            last,
+            refused,
+        }
     }
 
     /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
@@ -117,12 +132,7 @@ impl RefTree {
                 (repository, id, mirror.tag_of(id))
             }
         };
-        if let Some(verifier) = &self.verifier {
-            verifier.check(&repository, id)?;
-        }
-        if let Some(lineage) = &self.lineage {
-            lineage.check(&repository, id)?;
-        }
+        self.check(&repository, id).inspect_err(|_| *self.refused.lock() = Some(id))?;
         // Both are of one commit, whatever becomes of the ref meanwhile.
         let surrounding = match self.surrounding.as_slice() {
             [] => None,
@@ -132,6 +142,14 @@ impl RefTree {
         own.values = Some(Arc::clone(&self.values));
         let tree = SurroundedTree::wrap(Arc::new(own), surrounding, UnsetValues::Require);
         Ok(CommitListing { id, tree, tag, files: None })
+    }
+
+    /// Checks a commit before it is read.
+    fn check(&self, repository: &Repository, id: Oid) -> Result<(), Diagnostic> {
+        if let Some(verifier) = &self.verifier {
+            verifier.check(repository, id)?;
+        }
+        self.lineage.as_ref().map_or(Ok(()), |lineage| lineage.check(repository, id))
     }
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
@@ -150,6 +168,7 @@ fn unlisted() -> Fault {
 impl Tree for RefTree {
     fn manifests(&self) -> TreeFiles {
         self.values.begin();
+        *self.refused.lock() = None;
         let opened = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {
@@ -164,8 +183,12 @@ impl Tree for RefTree {
         (files, diagnostics)
     }
 
+    /// The commit, also of one that was refused: the history and the status name it. Nothing else that it says counts.
     fn commit(&self) -> Option<String> {
-        self.listing()?.tree.commit()
+        match self.listing() {
+            Some(listing) => listing.tree.commit(),
+            None => self.refused.lock().map(|id| id.to_string()),
+        }
     }
 
     fn commit_details(&self) -> GitCommitDetails {
