@@ -176,6 +176,10 @@ impl Suspensions {
             notes
         })?;
         for (source, author, outcome, message) in notes {
+            // A loop logs only the end of what it has seen begin. Somebody who resumes a source gives no message.
+            if outcome == Outcome::Resumed && !message.is_empty() {
+                tracing::info!(source = source.as_str(), "{message}");
+            }
             let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
             let noted = self.store.note(attempt, outcome, message);
             or_warn(&source, "cannot record the suspension in the history", noted);

@@ -329,6 +329,19 @@ fn a_suspended_source_is_synced_and_not_applied() {
 }
 
 #[test]
+fn the_end_of_a_suspension_while_no_server_runs_is_logged() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    assert_eq!(client(&folder, &serve, "suspend shop --reason emergency --for 1h").code, 0);
+    let until = status(&serve, "shop")["suspension"]["until"].as_str().unwrap().to_owned();
+    assert_eq!(serve.stop().code, 0);
+    folder.edit("store/suspensions", &until, "2026-01-01T00:00:00Z");
+    let serve = folder.serve("");
+    until_logged(&serve, "shop", "the suspension ended at 2026-01-01T00:00:00Z");
+    in_state(&serve, "shop", "Synced");
+}
+
+#[test]
 fn the_time_of_a_suspension_is_counted_by_the_clock_of_the_server() {
     let folder = two_sources();
     let serve = folder.serve("");
