@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
+use crate::model::drift::only_others_changed;
 use crate::model::{Drift, DriftState};
 
 /// The number of resources by effect.
@@ -21,6 +22,9 @@ pub struct Summary {
     /// Changes that revert what others have changed; absent if there are none. They are counted by their effects, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift: usize,
+    /// Those of `drift` that also apply what has changed in the manifests.
+    #[serde(skip)]
+    pub drift_and_pending: usize,
     /// Changes of what both the manifests and others have changed; absent if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conflict: usize,
@@ -36,7 +40,10 @@ impl Summary {
         let mut summary = Self { unchanged, ..Self::default() };
         for (effect, drift) in changes {
             match drift.map(|drift| drift.state) {
-                Some(DriftState::Drift) => summary.drift += 1,
+                Some(DriftState::Drift) => {
+                    summary.drift += 1;
+                    summary.drift_and_pending += usize::from(drift.is_some_and(|it| !only_others_changed(&it.fields)));
+                }
                 Some(DriftState::Conflict) => summary.conflict += 1,
                 Some(DriftState::Pending) | None => {}
             }
@@ -72,7 +79,11 @@ impl Summary {
         }
         let all = self.create + self.change + self.replace + self.adopt + self.delete;
         let pending = all.saturating_sub(self.drift + self.conflict);
-        format!(" ({})", counted([(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")]))
+        let both = self.drift_and_pending;
+        let drift = self.drift.saturating_sub(both);
+        let conflict = self.conflict;
+        let causes = [(drift, "drift"), (both, "drift and pending"), (conflict, "conflict"), (pending, "pending")];
+        format!(" ({})", counted(causes))
     }
 }
 
@@ -102,6 +113,8 @@ mod tests {
         assert_eq!(summary.changes(), "1 to change");
         let drifted = Summary { create: 2, drift: 1, ..summary };
         assert_eq!(drifted.changes(), "2 to create, 1 to change (1 drift, 2 pending)");
+        let both = Summary { drift: 2, drift_and_pending: 1, ..drifted };
+        assert_eq!(both.changes(), "2 to create, 1 to change (1 drift, 1 drift and pending, 1 pending)");
         assert_eq!(Summary { unchanged: 7, ..Summary::default() }.changes(), "no changes");
         assert_eq!(summary.to_string(), "0 to create, 1 to change, 0 to replace, 0 to delete, 7 unchanged");
     }
