@@ -136,11 +136,15 @@ impl RunReport {
                 (Reason::Suspended, format!("not applied: {}", summary.changes()))
             }
             RunReport::RolledBack { commit } => {
-                let undone = match commit {
+                // Another commit may have declared the same when the rollback undid it.
+                let manifests = match commit {
                     Some(commit) => format!("the manifests of commit {commit}"),
                     None => "the manifests".to_owned(),
                 };
-                (Reason::RolledBack, format!("held since a rollback undid {undone}; applied again when they change"))
+                (
+                    Reason::RolledBack,
+                    format!("held: a rollback undid what {manifests} declare; applied again when they change"),
+                )
             }
             RunReport::Drifted { drifted, fight_until, .. } => {
                 let left = format!("{} left as is", number_of(*drifted, "drifted resource"));

@@ -347,7 +347,7 @@ fn a_source_that_a_rollback_undid_shows_it_before_its_next_sync() {
     let told = client(&folder, &serve, "status");
     assert_eq!(told.code, 2, "{}", told.all());
     assert!(told.out.contains("OutOfSync") && told.out.contains(&first[..8]), "{}", told.all());
-    assert!(told.all().contains(&format!("undid the manifests of commit {second};")), "{}", told.all());
+    assert!(told.all().contains(&format!("undid what the manifests of commit {second} declare;")), "{}", told.all());
     until_reason(&serve, "shop", "RolledBack");
 }
 

@@ -78,7 +78,7 @@ fn the_status_says_what_a_rollback_undid() {
     assert_eq!(answer.status, 201, "{}", answer.body);
     until("the reason", || {
         let told = status(&serve, "a").to_string();
-        told.contains("held since a rollback undid the manifests; applied again").then_some(())
+        told.contains("held: a rollback undid what the manifests declare; applied again").then_some(())
     });
 }
 
