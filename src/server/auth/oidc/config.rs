@@ -220,8 +220,10 @@ mod tests {
         assert_eq!(mapped("{claim: a, value: '', role: viewer}"), one("/roles/0/value", Code::Required));
         assert_eq!(mapped("{claim: a, value: b, role: gateway}"), one("/roles/0/role", Code::NotAllowed));
         for role in ["admin", "viewer"] {
-            let found = mapped(&format!("{{claim: a, value: b, role: {role}, sources: [shop]}}"));
-            assert_eq!(found, one("/roles/0/sources", Code::NotAllowed), "{role}");
+            for sources in ["[shop]", "[]"] {
+                let found = mapped(&format!("{{claim: a, value: b, role: {role}, sources: {sources}}}"));
+                assert_eq!(found, one("/roles/0/sources", Code::NotAllowed), "{role} {sources}");
+            }
         }
         let found = mapped("{claim: a, value: b, role: editor, sources: [shop, 'a*b']}");
         assert_eq!(found, one("/roles/0/sources/1", Code::InvalidFormat));

@@ -28,9 +28,9 @@ pub(crate) struct RoleMapping {
     value: String,
     /// The role.
     role: Role,
-    /// The sources that the person may apply, or plan with the role `planner`; empty for everything that the role allows.
-    #[serde(default)]
-    sources: Vec<String>,
+    /// The sources that the person may apply, or plan with the role `planner`; without a list, everything that the role
+    /// allows. An empty list allows none.
+    sources: Option<Vec<String>>,
 }
 
 /// The rights of a person.
@@ -67,14 +67,12 @@ pub(super) fn rights(mappings: &[RoleMapping], issuer: &str, grants: &BTreeSet<S
     let role = granted.iter().map(|mapping| mapping.role).max()?;
     let of = |role: Role| granted.iter().filter(move |mapping| mapping.role == role);
     // What the role allows is not limited if one entry does not limit it.
-    if of(role).any(|mapping| mapping.sources.is_empty()) {
+    if of(role).any(|mapping| mapping.sources.is_none()) {
         return Some(PersonRights { role, scope: None });
     }
     let sources = |role: Role| {
-        let sources = of(role).flat_map(|mapping| match mapping.sources.is_empty() {
-            true => vec![ALL_SOURCES.to_owned()],
-            false => mapping.sources.clone(),
-        });
+        let sources =
+            of(role).flat_map(|mapping| mapping.sources.clone().unwrap_or_else(|| vec![ALL_SOURCES.to_owned()]));
         sources.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
     };
     let apply = if role == Role::Editor { sources(Role::Editor) } else { Vec::new() };
@@ -93,12 +91,12 @@ impl Check for RoleMapping {
             let fault = Fault::new(Code::NotAllowed, "people cannot have the role `gateway`").at("role");
             faults.report(fault.help("use `viewer`, `planner`, `editor` or `admin`"));
         }
-        if !self.sources.is_empty() && !matches!(self.role, Role::Editor | Role::Planner) {
+        if self.sources.is_some() && !matches!(self.role, Role::Editor | Role::Planner) {
             let message = format!("`sources` cannot limit the role `{}`", self.role.as_str());
             let fault = Fault::new(Code::NotAllowed, message).at("sources");
             faults.report(fault.help("remove `sources`, or use the role `editor` or `planner`"));
         }
-        let scope = KeyScope { apply: self.sources.clone(), ..KeyScope::default() };
+        let scope = KeyScope { apply: self.sources.clone().unwrap_or_default(), ..KeyScope::default() };
         let found = scope.faults().into_iter().filter_map(|fault| {
             let path = fault.path.strip("apply")?;
             Some(fault.at(path))
@@ -121,6 +119,8 @@ mod tests {
             "[{claim: groups, value: platform, role: admin}, {claim: groups, value: staff, role: viewer},\n\
               {claim: groups, value: shop, role: editor, sources: [shop]}, {claim: groups, value: all, role: editor},\n\
               {claim: groups, value: docs, role: editor, sources: [docs, 'docs-*']},\n\
+              {claim: groups, value: none, role: editor, sources: []},\n\
+              {claim: groups, value: blind, role: planner, sources: []},\n\
               {claim: groups, value: plans, role: planner, sources: [web]}, {claim: groups, value: ci, role: planner}]",
         )
         .unwrap();
@@ -148,6 +148,10 @@ mod tests {
             (vec!["shop", "plans", "ci"], Some((Role::Editor, lists(&["*", "web"], &["shop"])))),
             (vec!["plans"], Some((Role::Planner, lists(&["web"], &[])))),
             (vec!["plans", "ci"], Some((Role::Planner, None))),
+            (vec!["none"], Some((Role::Editor, lists(&[], &[])))),
+            (vec!["none", "shop", "blind"], Some((Role::Editor, lists(&[], &["shop"])))),
+            (vec!["none", "all"], Some((Role::Editor, None))),
+            (vec!["blind"], Some((Role::Planner, lists(&[], &[])))),
         ] {
             assert_eq!(rights_of(&groups), expected, "{groups:?}");
         }
