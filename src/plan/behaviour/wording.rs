@@ -73,10 +73,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let were_refused = then.backend().is_none() && has.is_empty();
     let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
     let oldest_tls = (then.oldest_tls(port), now.oldest_tls(port));
-    let weakens_tls = match oldest_tls {
-        (Some(was), is) => now.backend().is_some() && is.is_none_or(|is| is < was),
-        (None, _) => false,
-    };
+    let weakens_tls = oldest_tls.0.is_some_and(|was| oldest_tls.1.is_none_or(|is| is < was));
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
     if then.backend() != now.backend() {
         parts.push(format!("backend {} → {}", backend(then), backend(now)));

@@ -297,26 +297,29 @@ fn a_plan_says_which_requests_it_treats_differently() {
 #[test]
 fn what_weakens_tls_is_marked_and_not_a_matter_of_the_lint() {
     let folder = Folder::new();
-    let with_tls = |module: &str| {
+    let with_tls = |routes: &[(&str, &str, &str)], module: &str| {
         let tls = format!("  tls_termination: {{{module}}}\n  routes:");
-        folder.write("m/shop.yaml", &edge("shop", &[("all", "/", "")]).replacen("  routes:", &tls, 1));
+        folder.write("m/shop.yaml", &edge("shop", routes).replacen("  routes:", &tls, 1));
     };
-    with_tls("min_version: '1.2'");
-    folder.ok("reconcile m");
-    for (module, end) in [
-        ("min_version: '1.0'", "TLS 1.0 or newer"),
-        ("enabled: false", "none at this edge"),
-        ("terminate_at: upstream", "passes through"),
-    ] {
-        with_tls(module);
-        let weaker = folder.ok("plan m --behaviour --deny access-opened").out;
-        let line = format!("! `https://shop.example.com/*`: weakens TLS: TLS 1.2 or newer → {end}");
-        assert!(weaker.contains(&line) && weaker.contains("of which 1 weakens TLS."), "{weaker}");
+    // An edge without a route answers requests, too.
+    for routes in [&[][..], &[("all", "/", "")]] {
+        with_tls(routes, "min_version: '1.2'");
+        folder.ok("reconcile m");
+        for (module, end) in [
+            ("min_version: '1.0'", "TLS 1.0 or newer"),
+            ("enabled: false", "none at this edge"),
+            ("terminate_at: upstream", "passes through"),
+        ] {
+            with_tls(routes, module);
+            let weaker = folder.ok("plan m --behaviour --deny access-opened").out;
+            let line = format!("! `https://shop.example.com/*`: weakens TLS: TLS 1.2 or newer → {end}");
+            assert!(weaker.contains(&line) && weaker.contains("of which 1 weakens TLS."), "{weaker}");
+        }
+        with_tls(routes, "min_version: '1.3'");
+        let newer = folder.ok("plan m --behaviour").out;
+        assert!(newer.contains("  `https://shop.example.com/*`: TLS 1.2 or newer → TLS 1.3 or newer"), "{newer}");
+        assert!(!newer.contains("weakens"), "{newer}");
     }
-    with_tls("min_version: '1.3'");
-    let newer = folder.ok("plan m --behaviour").out;
-    assert!(newer.contains("  `https://shop.example.com/*`: TLS 1.2 or newer → TLS 1.3 or newer"), "{newer}");
-    assert!(!newer.contains("weakens"), "{newer}");
 }
 
 #[test]
