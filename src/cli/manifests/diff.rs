@@ -1,18 +1,21 @@
 //! `edgewright diff`.
 
+use super::base_findings::{remove_warnings_of, revision_root};
 use super::behaviour_args::BehaviourArgs;
 use super::reconcile::exit_without_changes;
 use super::review::{ComparedRevision, ReviewArgs};
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
+use crate::manifest::load;
 use crate::manifest::tree::revisions;
-use crate::reconcile::compare;
+use crate::reconcile::{compare, validate_loaded};
 
 /// Compare two folders of manifests, or two Git revisions.
 ///
 /// Needs no store: plans the changes from the old to the new manifests, which with `--rev` are the same paths in two
 /// revisions. With --server, names also resolve to resources on the server, and the new manifests must be valid together
-/// with its other sources. Exits with code 4 if the changes do what a lint at level `deny` forbids, such as to open access.
+/// with its other sources. Does not list the warnings that the old manifests have, too. Exits with code 4 if the changes do
+/// what a lint at level `deny` forbids, such as to open access.
 #[derive(Debug, clap::Args)]
 #[command(mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {
@@ -40,24 +43,32 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 }
 
+/// Manifests to compare, and what the names of their files begin with.
+type ComparedSide = (Arc<dyn Tree>, String);
+
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
-        let [old, new] = self.sides()?;
+        let [(old, old_root), (new, new_root)] = self.sides()?;
         let lints = self.behaviour.levels(lints)?;
         let options = |tree: Arc<dyn Tree>| Options {
             behaviour: self.behaviour.shows,
             ..self.reported.options(tree, lints.clone())
         };
-        if let Some(url) = self.server.url() {
-            // As without a server, the limit of deletions is for those who apply.
-            let options = Options { budget: DeletionBudget::Percent(100.0), ..options(new) };
-            let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
-            return self.conclude(&compared);
-        }
-        let compared = during("Comparing", || compare(&options(old), &options(new)));
-        let mut report = compared.report_with("diff", self.output.detail());
-        report.source = report_source(&self.reported.source);
+        let mut report = match self.server.url() {
+            Some(url) => {
+                // As without a server, the limit of deletions is for those who apply.
+                let options = Options { budget: DeletionBudget::Percent(100.0), ..options(new) };
+                ServerTarget::new(url, &self.server, options)?.compare(&old)?
+            }
+            None => {
+                let compared = during("Comparing", || compare(&options(Arc::clone(&old)), &options(new)));
+                let source = report_source(&self.reported.source);
+                Report { source, ..compared.report_with("diff", self.output.detail()) }
+            }
+        };
+        let before = during("Comparing", || validate_loaded(&load(old.as_ref()), &lints, &self.reported.source));
+        remove_warnings_of(&before, &mut report, [&old_root, &new_root]);
         self.conclude(&report)
     }
 
@@ -72,11 +83,12 @@ impl Args {
     }
 
     /// The old and the new manifests.
-    fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
+    fn sides(&self) -> Result<[ComparedSide; 2], Failure> {
         let on_disk = |paths: &[PathBuf]| self.review.tree(paths, &self.loading);
         let Some(range) = &self.rev else {
+            let side = |path: &PathBuf| (on_disk(std::slice::from_ref(path)), path.display().to_string());
             return match self.paths.as_slice() {
-                [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),
+                [old, new] => Ok([side(old), side(new)]),
                 _ => Err(Diagnostic::error(Code::Parameter, "two paths are required without `--rev`")
                     .help("name the old and the new folder, or add `--rev OLD..NEW` to compare Git revisions")
                     .into()),
@@ -86,9 +98,9 @@ impl Args {
         let paths = if self.paths.is_empty() { std::slice::from_ref(&here) } else { self.paths.as_slice() };
         let (old, new) = revisions(range, paths.first().unwrap_or(&here))?;
         let new = match new {
-            Some(new) => self.review.at(ComparedRevision::Newer(&new), paths, &self.loading)?,
-            None => on_disk(paths),
+            Some(new) => (self.review.at(ComparedRevision::Newer(&new), paths, &self.loading)?, revision_root(&new)),
+            None => (on_disk(paths), String::new()),
         };
-        Ok([self.review.at(ComparedRevision::Older(&old), paths, &self.loading)?, new])
+        Ok([(self.review.at(ComparedRevision::Older(&old), paths, &self.loading)?, revision_root(&old)), new])
     }
 }

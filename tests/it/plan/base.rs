@@ -15,14 +15,16 @@ fn manifest(names: &[&str]) -> String {
     names.iter().map(set).collect::<Vec<_>>().join("---\n")
 }
 
+/// The manifest of an edge with a route.
+fn edge() -> String {
+    let route = "{name: all, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}}";
+    edge_with("shop", &format!("{{hostports: ['shop.example.com:443'], routes: [{route}]}}"))
+}
+
 #[test]
 fn warnings_of_the_base_are_counted_and_new_ones_listed() {
     let folder = Folder::new();
-    let route = "{name: all, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}}";
-    folder.write(
-        "m/edge.yaml",
-        &edge_with("shop", &format!("{{hostports: ['shop.example.com:443'], routes: [{route}]}}")),
-    );
+    folder.write("m/edge.yaml", &edge());
     folder.write("m/old.yaml", &manifest(&["one", "two"]));
     git(&folder, "init -q -b main");
     git(&folder, "add .");
@@ -54,4 +56,32 @@ fn warnings_of_the_base_are_counted_and_new_ones_listed() {
     assert!(broken.code == 3 && broken.err.contains("m/new.yaml"), "{}", broken.all());
     let unknown = finish(folder.command("validate m --base nowhere"), "");
     assert!(unknown.code != 0 && unknown.err.contains("unknown Git revision `nowhere`"), "{}", unknown.all());
+}
+
+#[test]
+fn a_difference_lists_no_warning_of_the_older_manifests() {
+    let folder = Folder::new();
+    for path in ["m", "before", "after"] {
+        folder.write(&format!("{path}/edge.yaml"), &edge());
+        folder.write(&format!("{path}/old.yaml"), &manifest(&["one", "two"]));
+    }
+    git(&folder, "init -q -b main");
+    git(&folder, "add m");
+    git(&folder, "commit -q -m first");
+    for path in ["m", "after"] {
+        folder.write(&format!("{path}/old.yaml"), &manifest(&["zero", "one", "two"]));
+        folder.write(&format!("{path}/new.yaml"), &manifest(&["three"]));
+    }
+    for line in ["diff --rev main m", "diff --rev main ./m", "diff before after", "diff ./before/ after"] {
+        let run = folder.ok(line);
+        assert_eq!(run.err.matches("no route uses the module set").count(), 2, "{line}: {}", run.err);
+        assert!(run.err.contains("`zero`") && run.err.contains("`three`"), "{line}: {}", run.err);
+    }
+    git(&folder, "add m");
+    git(&folder, "commit -q -m second");
+    // The files of neither side are on disk.
+    std::fs::remove_dir_all(folder.path("m")).unwrap();
+    let run = folder.ok("diff --rev main~1..main m");
+    assert_eq!(run.err.matches("no route uses the module set").count(), 2, "{}", run.err);
+    assert!(!folder.ok("diff --rev main..main m").err.contains("module set"));
 }
