@@ -126,10 +126,12 @@ impl Args {
 
     /// Fails if no line is a request: a report would say that nothing changes.
     fn check_read(&self, lines: &LineCounts, requests: u64) -> Result<(), Failure> {
-        if requests > 0 || lines.lines == 0 {
+        if requests > 0 {
             return Ok(());
         }
-        let (message, help) = if lines.without_host > 0 {
+        let (message, help) = if lines.lines == 0 {
+            ("the logs are empty", "check where they come from, such as the command before a pipe")
+        } else if lines.without_host > 0 {
             ("no line of the logs has a host", "set --host to the host of the requests")
         } else {
             ("no line of the logs is a request that can be read", "set --log-format to the format of the logs")
