@@ -68,9 +68,8 @@ fn run() -> CommandResult {
     let is_by_flag_only = command::current_context(&cli.command) == CurrentContext::OnlyByFlag;
     config.add_refused_options(&command, &matches, is_by_flag_only);
     if matches!(cli.command, Command::Validate(_)) {
-        let serve = serve::command();
-        diagnostics::diagnostics(config.refused_by_server(&serve).as_slice());
-        config.check_values(&serve);
+        diagnostics::diagnostics(config.refused_by_server(&serve::command()).as_slice());
+        diagnostics::diagnostics(&serve::check_file(&mut config));
     }
     config.check(command::used_by(&cli.command))?;
     command::dispatch(cli.command, &command, &matches, config)

@@ -8,7 +8,7 @@ pub(crate) mod section;
 mod text;
 pub(crate) mod untrusted_file;
 
-use clap::Command;
+use clap::{ArgMatches, Command};
 
 use super::input::usage;
 use super::serve::source_config::entry::SourceEntry;
@@ -197,6 +197,20 @@ impl Config {
             }
         }
         self.errors.extend(failures.into_iter().map(|failure| (Some(ConfigSection::Server), failure)));
+    }
+
+    /// The matches of a command that has the values of the file alone; none if one of them is invalid.
+    pub(super) fn matches(&self, mut command: Command) -> Option<ArgMatches> {
+        for (name, values) in self.options.iter().filter(|(name, _)| !self.is_refused(name)) {
+            command = options::set_default(command, name, Some(values.as_slice())).0;
+        }
+        let command = command.mut_args(|argument| argument.env(None::<&'static str>));
+        command.try_get_matches_from([""]).ok()
+    }
+
+    /// Adds an error of `serve`.
+    pub(super) fn add_error_of_server(&mut self, failure: Failure) {
+        self.errors.push((Some(ConfigSection::Server), failure));
     }
 
     /// The error of an option, with its line.

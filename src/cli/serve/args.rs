@@ -1,7 +1,7 @@
 //! The options of `serve`.
 
 use axum::http::HeaderName;
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, Command, FromArgMatches};
 
 #[cfg(feature = "otlp")]
 use super::otlp;
@@ -103,10 +103,8 @@ pub(crate) struct Args {
 impl Args {
     /// Checks what needs neither the socket nor an open store.
     pub(super) fn check(&self, config: &Config, matches: &ArgMatches) -> Result<(), Failure> {
-        if self.manifests.iter().any(|path| path.as_os_str() == "-") {
-            let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
-            return Err(fault.help("use a file or folder").into());
-        }
+        self.check_exclusive(config, matches)?;
+        self.check_complete(config)?;
         // Later, they may come back, and what they declared is served until then.
         let is_missing = |path: &&PathBuf| if_exists(fs::metadata(path)).is_ok_and(|found| found.is_none());
         if let Some(path) = self.manifests.iter().find(is_missing)
@@ -117,13 +115,6 @@ impl Args {
                 .help("check the path; only a server that has a store starts without its manifests")
                 .into());
         }
-        if self.local_copy.is_some() && !self.store.is_in_database() {
-            let fault = Diagnostic::error(Code::Parameter, "`--local-copy` requires a store in a database");
-            return Err(fault.help("remove `--local-copy`, or set --store to the URL of a database").into());
-        }
-        if !config.sources.is_empty() {
-            self.check_alone(matches)?;
-        }
         if let Some(file) = &config.git_hook {
             check_hook_secret(file)?;
         }
@@ -131,11 +122,32 @@ impl Args {
             let fault = Diagnostic::error(Code::Unreadable, format!("cannot use `openid_connect`: {reason}"));
             return Err(fault.help("check the files and the command that the section names").into());
         }
+        Ok(())
+    }
+
+    /// Rejects options that exclude each other, or the sources of the configuration file: no other option makes them right.
+    fn check_exclusive(&self, config: &Config, matches: &ArgMatches) -> Result<(), Failure> {
+        if self.manifests.iter().any(|path| path.as_os_str() == "-") {
+            let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
+            return Err(fault.help("use a file or folder").into());
+        }
+        if !config.sources.is_empty() {
+            self.check_alone(matches)?;
+        }
+        self.store.check()
+    }
+
+    /// Rejects options and keys of the configuration file that need another option.
+    fn check_complete(&self, config: &Config) -> Result<(), Failure> {
+        if self.local_copy.is_some() && !self.store.is_in_database() {
+            let fault = Diagnostic::error(Code::Parameter, "`--local-copy` requires a store in a database");
+            return Err(fault.help("remove `--local-copy`, or set --store to the URL of a database").into());
+        }
         if !config.client_certificates.is_empty() && self.listen.tls_client_ca.is_none() {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` requires `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
-        Ok(())
+        self.listen.files().map(drop)
     }
 
     /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
@@ -174,6 +186,29 @@ impl Args {
 /// The command with its options, without the configuration file.
 pub(crate) fn command() -> Command {
     <Args as clap::Args>::augment_args(Command::new("serve"))
+}
+
+/// Adds the errors of a server whose options are those of the configuration file alone, except for what is on its machine. Returns
+/// warnings about what lacks an option: the server may have it as a flag or variable.
+pub(crate) fn check_file(config: &mut Config) -> Vec<Diagnostic> {
+    let command = command();
+    config.check_values(&command);
+    let Some(matches) = config.matches(command) else { return Vec::new() };
+    let Ok(args) = Args::from_arg_matches(&matches) else { return Vec::new() };
+    let path = config.origin().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+    if let Err(mut failure) = args.check_exclusive(config, &matches) {
+        for diagnostic in &mut failure.diagnostics {
+            diagnostic.message = format!("`serve` refuses {path}: {}", diagnostic.message);
+        }
+        config.add_error_of_server(failure);
+    }
+    let lacking = args.check_complete(config).err().into_iter().flat_map(|failure| failure.diagnostics);
+    let warn = |diagnostic: Diagnostic| Diagnostic {
+        severity: Severity::Warning,
+        message: format!("`serve` refuses {path} without another option: {}", diagnostic.message),
+        ..diagnostic
+    };
+    lacking.map(warn).collect()
 }
 
 /// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.

@@ -112,7 +112,8 @@ impl ListenArgs {
         Server::listening_on(socket).map_err(|error| unusable(error).into())
     }
 
-    fn files(&self) -> Result<Option<TlsFiles>, Failure> {
+    /// The files of TLS, if it is on. Fails if an option lacks another one.
+    pub(super) fn files(&self) -> Result<Option<TlsFiles>, Failure> {
         let missing = |set: &str, missing: &str| {
             let fault = Diagnostic::error(Code::Parameter, format!("`{set}` requires `{missing}`"));
             Failure::from(fault.help("set both --tls-cert and --tls-key for TLS"))

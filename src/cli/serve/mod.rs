@@ -39,7 +39,7 @@ use crate::server::{ApiService, App, Server, Settings, Tls, install_metrics};
 use crate::store::checkpoint::{StoreMaintenance, maintain_from_time_to_time};
 use crate::store::local_copy::LocalCopy;
 use crate::store::note_server;
-pub(super) use args::{Args, command};
+pub(super) use args::{Args, check_file, command};
 use log::LogFormat;
 use reload::{ConfigWatch, LiveSources, Reloader};
 use role::RoleWatch;

@@ -29,8 +29,17 @@ pub(crate) struct MasterKeyArgs {
 impl MasterKeyArgs {
     /// The origin of the key: one of the options, EDGEWRIGHT_MASTER_KEY, or the file beside the store.
     pub(super) fn source(&self) -> Result<MasterKeySource, Failure> {
+        self.source_with(std::env::var_os(VARIABLE))
+    }
+
+    /// Fails if both options are set.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.source_with(None).map(drop)
+    }
+
+    fn source_with(&self, variable: Option<OsString>) -> Result<MasterKeySource, Failure> {
         // Empty variables count as unset.
-        let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let value = variable.filter(|value| !value.is_empty());
         let file = self.master_key_file.as_ref().filter(|file| !file.is_empty());
         let command = self.master_key_command.as_ref().filter(|command| !command.is_empty());
         match (file, command, value) {

@@ -29,6 +29,11 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// Fails if the options exclude each other.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.master_key.check()
+    }
+
     /// Opens the store for this command.
     fn open(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
         self.open_with(retention, &self.master_key.source()?)

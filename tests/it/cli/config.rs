@@ -205,6 +205,32 @@ fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
     assert_eq!(folder.run("get edges").code, 1, "every command uses the options");
 }
 
+#[test]
+fn what_a_server_refuses_is_found_before_it_starts() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let clients = "client_certificates: [{subject_alt_name: 'dns:ci.example.com', owner: bot_ci}]\n";
+    for (options, keys, said, code) in [
+        ("manifests: m", "sources: [{name: a, path: m}]\n", "`--manifests` cannot be combined with `sources`", 1),
+        ("master-key-file: a.key, master-key-command: 'true'", "", "more than one master key is set", 1),
+        ("local-copy: copy, store: a.db", "", "`--local-copy` requires a store in a database", 0),
+        ("tls-cert: a.pem", "", "`--tls-cert` requires `--tls-key`", 0),
+        ("store: a.db", clients, "`client_certificates` requires `--tls-client-ca`", 0),
+    ] {
+        folder.write(CONFIG, &format!("options: {{{options}}}\n{keys}"));
+        let refused =
+            format!("`serve` refuses {CONFIG}{}: {said}", if code == 0 { " without another option" } else { "" });
+        let found = finish(folder.command("validate m"), "");
+        let told = found.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(found.code == code && told.contains(&refused), "{options}: {}", found.all());
+        let serve = folder.run("serve --listen 127.0.0.1:0");
+        assert!(serve.code == 1 && serve.err.contains(said), "{options}: {}", serve.all());
+    }
+    folder.write(CONFIG, "options: {manifests: m, local-copy: copy, store: 'postgres://a.example.com/edge'}\n");
+    let valid = folder.run("validate m");
+    assert!(valid.code == 0 && !valid.err.contains("refuses"), "{}", valid.all());
+}
+
 /// Runs the program where it finds the configuration file itself.
 fn with_found_file(folder: &Folder, line: &str) -> Run {
     let mut command = folder.command(line);
