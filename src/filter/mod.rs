@@ -24,13 +24,17 @@
 mod shape;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
 use crate::model::decode::one_of;
 use crate::model::json::deserialize;
 use crate::model::snapshot::view::view_json;
-use crate::model::{BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, suggest};
+use crate::model::traffic::host_name;
+use crate::model::{
+    BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, host_port, suggest,
+};
 use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 
 /// The longest list of known words in a help.
@@ -164,10 +168,16 @@ impl Filter {
     }
 }
 
+/// Whether an edge lists a hostport, or a host with any port, in whatever spelling.
 fn lists_hostport(entry: &Entry, value: &str) -> Result<bool, Fault> {
-    let is_host = |hostport: &str| hostport.rsplit_once(':').is_some_and(|(host, _)| host.eq_ignore_ascii_case(value));
-    let matches = |hostport: &String| hostport.eq_ignore_ascii_case(value) || is_host(hostport);
-    Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| edge.hostports.iter().any(matches)))
+    Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| is_listed(edge, value)))
+}
+
+fn is_listed(edge: &HttpsEdge, value: &str) -> bool {
+    let host = host_name(value);
+    // An IPv6 address without brackets has colons, and no port.
+    let whole = host_port(value).filter(|_| value.parse::<IpAddr>().is_err());
+    edge.addresses().any(|(_, _, address)| address.0 == host || whole.as_ref() == Some(&address))
 }
 
 /// Whether a resource has a text, which is in lower case.
@@ -248,6 +258,30 @@ mod tests {
             assert_eq!((fault.code, fault.path.to_string()), (Code::Parameter, "/filter".to_owned()));
             assert!(fault.message.contains(message), "{text}: {}", fault.message);
             assert_eq!(fault.help.as_deref().unwrap_or_default(), help, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hostport_is_found_in_any_spelling() {
+        let hostports = ["Shop.example.com.:443", "[2001:DB8:0::1]:8443", "192.0.2.1:80", "*.example.com:443"];
+        let edge = HttpsEdge { hostports: hostports.map(str::to_owned).into(), ..HttpsEdge::default() };
+        for (value, expected) in [
+            ("shop.example.com", true),
+            ("SHOP.example.com.", true),
+            ("shop.example.com:443", true),
+            ("shop.example.com.:443", true),
+            ("shop.example.com:80", false),
+            ("2001:db8::1", true),
+            ("[2001:db8::1]", true),
+            ("[2001:db8::1]:8443", true),
+            ("[2001:db8::1]:443", false),
+            ("::ffff:192.0.2.1", true),
+            ("[::ffff:192.0.2.1]:80", true),
+            ("*.EXAMPLE.com", true),
+            ("docs.example.com", false),
+            ("2001:db8::1:8443", false),
+        ] {
+            assert_eq!(is_listed(&edge, value), expected, "{value}");
         }
     }
 
