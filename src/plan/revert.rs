@@ -355,8 +355,20 @@ mod tests {
         let moved = after(&then, vec![Operation::Claim { key: key("a"), claim: moved }]);
         assert_eq!(notes(&moved, &then), ["no longer kept if its source does not declare it"]);
         assert_eq!(notes(&then, &moved), ["kept until its source declares it"]);
-        let back = after(&now, revert(&now, &offered, None, DeletionBudget::Normal).operations());
-        let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
-        assert_eq!((held.receiver(), held.is_kept_by_rollback()), (Some("docs"), false));
+    }
+
+    #[test]
+    fn an_offer_comes_back_unless_it_was_taken() {
+        let offer = |to: &str| Some(Arc::new(Claim { transfer_to: Some(to.into()), ..Claim::new("shop", "a") }));
+        for (to, receiver) in [("docs", None), ("pay", Some("pay"))] {
+            let then = after(&Snapshot::default(), vec![create("a", offer(to))]);
+            let taken = Operation::Claim { key: key("a"), claim: claim("docs", "a", false) };
+            let now = after(&then, vec![taken]);
+            let back = after(&now, revert(&now, &then, None, DeletionBudget::Normal).operations());
+            let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
+            assert_eq!((held.source.as_str(), held.receiver()), ("shop", receiver), "{to}");
+            assert_eq!((held.is_kept_by_rollback(), held.is_returned_by("docs")), (receiver.is_none(), true), "{to}");
+            assert!(revert(&back, &then, None, DeletionBudget::Normal).is_empty(), "{to}");
+        }
     }
 }

@@ -42,28 +42,24 @@ impl<'a> FormerOwners<'a> {
                 self.replaced.get(&key).copied()
             }
         };
-        Some(match now {
+        let Some(now) = now else { return Some(claim) };
+        let (from, known_as) = match &now.transferred_from {
             // The source had to hand it over; its manifests do not declare it any longer.
-            Some(now) if now.source != claim.source => {
-                let renamed = (now.name != claim.name).then(|| now.name.clone());
-                let offered = claim.receiver().map(str::to_owned);
-                Arc::new(Claim {
-                    transfer_to: offered.or_else(|| Some(claim.source.clone())),
-                    transferred_from: Some(now.source.clone()),
-                    transferred_as: renamed,
-                    returned: true,
-                    ..Claim::clone(&claim)
-                })
-            }
+            _ if now.source != claim.source => (&now.source, (now.name != claim.name).then(|| now.name.clone())),
             // An earlier rollback returned it: its source has not declared it since.
-            Some(now) if now.is_kept_by_rollback() && !claim.is_promised() => Arc::new(Claim {
-                transfer_to: now.transfer_to.clone(),
-                transferred_from: now.transferred_from.clone(),
-                transferred_as: now.transferred_as.clone(),
-                returned: true,
-                ..Claim::clone(&claim)
-            }),
-            _ => claim,
-        })
+            Some(from) if now.returned && !claim.returned && !claim.awaits_manifest() => {
+                (from, now.transferred_as.clone())
+            }
+            _ => return Some(claim),
+        };
+        // An offer to the source that had it does not come back: that one would take it again at its next change.
+        let to = claim.receiver().filter(|to| *to != from).unwrap_or(&claim.source).to_owned();
+        Some(Arc::new(Claim {
+            transfer_to: Some(to),
+            transferred_from: Some(from.clone()),
+            transferred_as: known_as,
+            returned: true,
+            ..Claim::clone(&claim)
+        }))
     }
 }

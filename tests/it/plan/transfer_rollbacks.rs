@@ -61,6 +61,30 @@ fn the_next_changes_of_both_sources_keep_what_a_rollback_returned() {
 }
 
 #[test]
+fn a_rollback_to_an_open_offer_leaves_the_resource_with_its_source() {
+    let folder = two_folders();
+    folder.write("a/shop.yaml", &shop(", transfer_to: b"));
+    apply(&folder, "a");
+    let offered = folder.snapshot("store").revision;
+    folder.write("b/shop.yaml", &shop(", transfer_from: a"));
+    apply(&folder, "b");
+    remove(&folder, "a/shop.yaml");
+    apply(&folder, "a");
+    for expected in ["kept until its source declares it", "No changes: "] {
+        let run = folder.ok(&format!("rollback --to {offered} --max-deletes 9"));
+        assert!(run.out.contains(expected), "{}", run.out);
+    }
+    let expected = owners(&folder);
+    assert_eq!(expected.values().filter(|owner| *owner == "a").count(), 3, "{expected:?}");
+    for (source, name) in [("b", "two"), ("a", "one")] {
+        folder.write(&format!("{source}/other.yaml"), &edge(name, "again"));
+        let run = apply(&folder, source);
+        assert!(run.calls().len() == 1 && run.err.contains(ROLLED_BACK), "{}", run.all());
+        assert_eq!(owners(&folder), expected);
+    }
+}
+
+#[test]
 fn a_returned_resource_is_declared_again_or_moves_again() {
     let folder = undone();
     let expected = owners(&folder);
