@@ -138,13 +138,21 @@ pub(crate) fn blank_fields(
     unchanged.chain(cleared).chain(emptied).collect()
 }
 
-/// Returns the enforced lists in the changed fields that decide who has access, and are empty now.
+/// Returns the lists in the changed fields that decide who has access, are enforced, and are empty now.
 fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<AccessList> {
-    let is_changed =
-        |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
-    let empty = |list: &AccessList| list.enforced && list.length == 0 && is_changed(list);
-    let had_items = |list: &AccessList| before.access_lists().iter().any(|it| it.field == list.field && it.length > 0);
-    after.access_lists().into_iter().filter(|list| empty(list) && had_items(list)).collect()
+    let (had, has) = (before.access_lists(), after.access_lists());
+    let is_changed = |list: &AccessList| changed.iter().any(|field| top_field(list) == field.as_str());
+    let is_empty_now = |list: &AccessList| match has.iter().find(|it| it.field == list.field) {
+        Some(now) => now.enforced && now.length == 0,
+        // The lists of a login go with its provider.
+        None => has.iter().any(|it| it.enforced && top_field(it) == top_field(list)),
+    };
+    had.into_iter().filter(|list| list.length > 0 && is_changed(list) && is_empty_now(list)).collect()
+}
+
+/// The field or module that a list is in.
+fn top_field(list: &AccessList) -> &str {
+    list.field.split('.').next().unwrap_or_default()
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the

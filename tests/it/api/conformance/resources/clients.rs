@@ -382,6 +382,13 @@ fn emptied_rows() -> Vec<Row> {
             json!({"provider": {"github": {"teams": ["shop/edge"]}}}),
             json!({"provider": {"github": {"teams": []}}}),
         ),
+        // The lists of a login go with its provider.
+        (
+            "oauth",
+            "provider.github.organizations",
+            json!({"provider": {"github": {"organizations": ["shop"]}}}),
+            json!({"provider": {"google": {}}}),
+        ),
     ];
     rows.extend(modules.map(|(slot, field, full, empty)| {
         row(format!("a PATCH that empties {field} of an enabled {slot} warns"))
