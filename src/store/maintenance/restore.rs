@@ -229,13 +229,12 @@ fn end_of_revision(store: &Store, revision: u64) -> Result<Tip, StoreError> {
     let start = first.filter(|first| first.revision == revision);
     found.or(start).ok_or_else(|| {
         let current = store.snapshot().revision;
-        let (message, help) = if revision > current {
-            (RevisionError::Future { revision, current }.to_string(), "use an earlier revision, or a newer backup")
-        } else {
-            let oldest = first.map_or(current, |first| first.revision);
-            (RevisionError::Gone { revision, oldest }.to_string(), OLDER_BACKUP)
-        };
-        StoreError::new(Code::RevisionGone, message).help(help)
+        if revision > current {
+            let message = RevisionError::Future { revision, current }.to_string();
+            return StoreError::new(Code::RevisionNotFound, message).help("use an earlier revision, or a newer backup");
+        }
+        let oldest = first.map_or(current, |first| first.revision);
+        StoreError::new(Code::RevisionGone, RevisionError::Gone { revision, oldest }.to_string()).help(OLDER_BACKUP)
     })
 }
 

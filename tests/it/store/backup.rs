@@ -229,7 +229,7 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
     let at = |to: &str| folder.run(&format!("restore {BACKUP} --store at --to {to}"));
     refused(&at("1970-01-01T00:00:00Z"), "ERR_EDGEWRIGHT_REVISION_GONE", "begins after");
     refused(&at("1970-01-01T00:00:00Z"), "ERR_EDGEWRIGHT_REVISION_GONE", "help: use an older backup");
-    refused(&at("7"), "ERR_EDGEWRIGHT_REVISION_GONE", "does not exist");
+    refused(&at("7"), "ERR_EDGEWRIGHT_REVISION_NOT_FOUND", "does not exist");
     assert!(!folder.path("at/head").exists());
     assert_eq!(at("2999-01-01T00:00:00Z").code, 0);
     assert_eq!(everything(&folder.path("at")), everything(&folder.path("store")));
