@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 
 use crate::model::names::names;
-use crate::reconcile::check_source;
+use crate::reconcile::check_new_source;
 use crate::server::prelude::*;
 
 /// The name that stands for all sources that are not listed.
@@ -31,7 +31,11 @@ impl WritePolicy {
     pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
         let mut policies = WritePolicies::new();
         for (source, name) in entries {
-            check_source(source).map_err(|fault| fault.at(source.as_str()).of_key())?;
+            // A pattern would look like a policy for the sources that it seems to select.
+            if source != ALL_OTHERS {
+                let help = "name each source, or use `*` for all others";
+                check_new_source(source).map_err(|fault| fault.at(source.as_str()).of_key().help(help))?;
+            }
             let policy = Self::from_name(name).ok_or_else(|| {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
                 fault.at(source.as_str()).help("use `drift`, `refuse` or `header`")
@@ -71,7 +75,13 @@ mod tests {
         assert_eq!(writes.policy("shop"), WritePolicy::Drift);
         writes.set(parse(r#"{"shop": "refuse", "*": "header"}"#).unwrap());
         assert_eq!((writes.policy("shop"), writes.policy("docs")), (WritePolicy::Refuse, WritePolicy::Header));
-        let fault = parse(r#"{"shop": "never"}"#).unwrap_err();
-        assert_eq!((fault.code, fault.path.to_string().as_str()), (Code::UnknownValue, "/shop"));
+        for (text, code, path) in [
+            (r#"{"shop": "never"}"#, Code::UnknownValue, "/shop"),
+            (r#"{"shop-*": "refuse"}"#, Code::InvalidFormat, "/shop-*"),
+            (r#"{"two words": "refuse"}"#, Code::InvalidFormat, "/two words"),
+        ] {
+            let fault = parse(text).unwrap_err();
+            assert_eq!((fault.code, fault.path.to_string().as_str()), (code, path));
+        }
     }
 }
