@@ -156,16 +156,20 @@ impl KeyScope {
         fields.into_iter().find(|(_, is_within)| !is_within).map(|(field, _)| field)
     }
 
-    /// The last day that RFC 3339 can write is later than the last timestamp, and means the same as never.
     fn expiry(&self) -> Option<Timestamp> {
-        let is_last = |text: &str| text.parse::<DateTime>().is_ok_and(|time| time.year() == DateTime::MAX.year());
-        let last = || self.expires_at.strip_suffix('Z').filter(|text| is_last(text)).map(|_| Timestamp::MAX);
-        self.expires_at.parse().ok().or_else(last)
+        end_time(&self.expires_at)
     }
 
     fn networks(&self) -> impl Iterator<Item = Network> {
         self.addresses.iter().filter_map(|text| text.parse().ok())
     }
+}
+
+/// Parses the time of an end. The last day that RFC 3339 can write is later than the last timestamp, and means the same as never.
+pub(crate) fn end_time(text: &str) -> Option<Timestamp> {
+    let is_last = |text: &str| text.parse::<DateTime>().is_ok_and(|time| time.year() == DateTime::MAX.year());
+    let last = || text.strip_suffix('Z').filter(|text| is_last(text)).map(|_| Timestamp::MAX);
+    text.parse().ok().or_else(last)
 }
 
 /// Whether the name of a kind in a scope, or `*`, includes a kind. Manifests declare event sources only within their

@@ -357,6 +357,11 @@ fn the_time_of_a_suspension_is_counted_by_the_clock_of_the_server() {
         let found = status(&serve, "shop");
         assert_eq!(lasted(&found), 2 * 3600, "a client {ahead} s ahead: {found:#}");
     }
+    for (until, shown) in [("9999-12-31T23:59:59Z", ""), ("2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z")] {
+        let body = json!({"reason": "fix", "until": until}).to_string();
+        let answer = serve.call("POST", "/sources/shop/suspend", &body);
+        assert_eq!((answer.status, &answer.json()["suspension"]["until"]), (200, &json!(shown)), "{}", answer.body);
+    }
     let answer = serve.call("POST", "/sources/shop/suspend", r#"{"reason": "fix", "for_seconds": 90}"#);
     assert_eq!((answer.status, lasted(&answer.json())), (200, 90), "{}", answer.body);
 }

@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 
 use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
+use crate::model::key_scope::end_time;
 use crate::model::suggest;
 use crate::reconcile::sources::recent_drift::KnownDrift;
 use crate::reconcile::sync_loop::status::SourceStatus;
@@ -156,7 +157,8 @@ fn end(wanted: &SourceSuspend, now: Timestamp) -> Result<Option<Timestamp>, Faul
         }
         (text, None) => {
             let message = "`until` must be a time such as 2027-01-31T18:00:00Z";
-            text.parse().map(Some).map_err(|_| fault(Code::InvalidFormat, "until", message))
+            let end = end_time(text).ok_or_else(|| fault(Code::InvalidFormat, "until", message))?;
+            Ok(Some(end).filter(|end| *end < Timestamp::MAX))
         }
         (_, Some(_)) => {
             let both = fault(Code::NotAllowed, "for_seconds", "`for_seconds` cannot be set together with `until`");
