@@ -9,7 +9,7 @@ use crate::model::diagnostics::Check;
 use crate::model::{Faults, KeyScope};
 use crate::server::prelude::*;
 
-/// The value that any value of a claim matches.
+/// The value that any text in a claim matches.
 const ANY: &str = "*";
 /// The pattern of a scope for all sources.
 const ALL_SOURCES: &str = "*";
@@ -24,7 +24,7 @@ const DIGITS: usize = 16;
 pub(crate) struct RoleMapping {
     /// The name of the claim. Dots lead into objects.
     claim: String,
-    /// The value, or one of its values; `*` for any.
+    /// The text, or one of a list; `*` for any.
     value: String,
     /// The role.
     role: Role,
