@@ -18,8 +18,8 @@ use reader::{NAME, parent_and_name};
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing
 /// it, with every secret masked, or a server with --server. The table has the name in the manifests, or the ID of a
 /// resource without one, and the main fields; that of API keys is the one of `keys list`. `wide` adds the ID, the
-/// source, and the file, line and commit that it applied last, of up to 100 resources. `name` prints one `KIND/NAME`
-/// per line, as other commands take it. `json` and `yaml` print what the API returns.
+/// time of creation, the source, and the file, line and commit that it applied last, of up to 100 resources. `name`
+/// prints one `KIND/NAME` per line, as other commands take it. `json` and `yaml` print what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, `KIND/NAME`, or the ID of a resource.
