@@ -1,7 +1,7 @@
 //! Records the result of a run: in the status, the history and the health of the source, and for the caller of the loop.
 
 use super::Loop;
-use super::health::{Reason, Status};
+use super::condition::{Reason, Status};
 use super::report_dedup::digest;
 use super::status::SyncRecord;
 use super::sync_log::or_warn;
@@ -19,7 +19,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let found = report.condition().0;
         // This holds even if the repository cannot be fetched: the commit that was fetched last is in effect.
         let is_synced = found.status() == Status::Synced;
-        let is_in_effect = is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. });
+        // A part of nothing is applied of a commit that must not be read.
+        let is_in_effect = is_synced || found == Reason::PartlyApplied || matches!(report, RunReport::Drifted { .. });
         if is_in_effect {
             if let Some(warning) = self.handle.lineage_warning() {
                 let source = self.options.source.as_str();
@@ -119,10 +120,11 @@ fn led_to(report: &RunReport, drifted: usize, current: u64) -> Option<u64> {
 
 /// The outcome of a run that is an attempt and changed nothing, if it is one.
 fn attempt_outcome(report: &RunReport) -> Option<AttemptOutcome> {
-    match report {
-        RunReport::Invalid(_) => Some(AttemptOutcome::Refused),
-        RunReport::Failed(_) if report.condition().0 == Reason::Refused => Some(AttemptOutcome::Refused),
-        RunReport::Failed(_) => Some(AttemptOutcome::Failed),
+    match (report, report.condition().0) {
+        (RunReport::Invalid(_), _) => Some(AttemptOutcome::Refused),
+        // Nothing of an isolated source was read.
+        (RunReport::Failed(_) | RunReport::Partly(_), Reason::Refused) => Some(AttemptOutcome::Refused),
+        (RunReport::Failed(_), _) | (RunReport::Partly(_), Reason::Failed) => Some(AttemptOutcome::Failed),
         _ => None,
     }
 }

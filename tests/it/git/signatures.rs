@@ -175,6 +175,31 @@ fn a_branch_that_is_moved_back_is_refused_until_somebody_accepts_the_commit() {
 }
 
 #[test]
+fn a_refused_commit_of_an_isolated_source_is_refused_by_each_sync() {
+    let Some(folder) = with_keys() else { return };
+    follow(&folder, "ref: main, interval: 1s, isolate: true, verify: {allowed_signers_file: signers}");
+    let first = commit(&folder, "first", Some("own"));
+    let serve = folder.serve("");
+    synced(&serve, &first);
+    let second = commit(&folder, "second", Some("own"));
+    synced(&serve, &second);
+    let unsigned = commit(&folder, "unsigned", None);
+    for (moved, code) in [(&unsigned, "UNVERIFIED_COMMIT"), (&first, "REWOUND")] {
+        move_to(&folder, moved);
+        refused(&serve, moved, code);
+        let begun = serve.get("/sources/shop").json()["syncs_begun"].as_u64().unwrap();
+        until("two more syncs", || {
+            (serve.get("/sources/shop").json()["syncs_ended"].as_u64().unwrap() > begun + 1).then_some(())
+        });
+        refused(&serve, moved, code);
+        let found = serve.get("/sources/shop").json();
+        assert_eq!((shown(&serve).as_str(), &found["last_applied"]["commit"]), ("second", &json!(second)), "{found:#}");
+    }
+    move_to(&folder, &second);
+    synced(&serve, &second);
+}
+
+#[test]
 fn a_rollback_and_a_change_of_the_configuration_are_no_replays() {
     let Some(folder) = with_keys() else { return };
     let verified = |revision: &str| follow(&folder, &format!("{revision}, verify: {{allowed_signers_file: signers}}"));
