@@ -15,8 +15,9 @@ use crate::reconcile::run::cancel::Cancel;
 use crate::reconcile::run::options::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sync_loop::clock::Clock;
+use crate::reconcile::sync_loop::condition::{Condition, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::sync_loop::health::{Condition, Health, Status};
+use crate::reconcile::sync_loop::health::Health;
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
 use crate::reconcile::sync_loop::signal::Signal;
 use crate::reconcile::sync_loop::status::StatusBoard;
@@ -258,11 +259,8 @@ impl SourceHandle {
         left: &BTreeSet<String>,
     ) {
         self.keep(|known| {
-            let is_same = known.manifests.as_ref().is_some_and(|it| it.content == content);
-            // What the same manifests found first still holds: what others have written since is drift, or was put back.
-            let holds = |baseline: &Baseline| is_same && baseline.has_left(left);
-            let baseline = match found.filter(|_| !known.baseline.as_ref().is_some_and(holds)) {
-                Some(found) => Some(Baseline::after(known.baseline.as_ref(), found, left)),
+            let baseline = match found {
+                Some(found) => Baseline::after(known.baseline, &content, found, left),
                 None => known.baseline,
             };
             let manifests = Some(SyncedManifests::after(known.manifests, content, led_to));

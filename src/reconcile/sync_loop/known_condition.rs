@@ -7,7 +7,7 @@
 //! process, a rollback knows the manifests that it undoes only from the history until the next sync, and what manifests have
 //! taken over from others counts as drift until then.
 
-use super::health::{Condition, Reason};
+use super::condition::{Condition, Reason};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::entries::{self, SourceEntries};
 use crate::store::history::after_rollback::SyncedManifests;
@@ -61,7 +61,8 @@ pub(crate) fn synced_manifests(store: &Store) -> BTreeMap<String, SyncedManifest
 
 /// The last sync of a source that found what its manifests declare, if this or another process has made one.
 pub(crate) fn baseline(store: &Store, source: &str) -> Option<Baseline> {
-    read(store).remove(source)?.baseline
+    let revision = store.snapshot().revision;
+    read(store).remove(source)?.baseline.filter(|baseline| baseline.is_reached_at(revision))
 }
 
 fn read(store: &Store) -> BTreeMap<String, KnownCondition> {
@@ -83,7 +84,7 @@ mod tests {
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
         let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: Some(4) });
         let (reason, since) = (Reason::InSync, clock::now());
-        let agreed = Some(Baseline::after(None, 4, &BTreeSet::new()));
+        let agreed = Baseline::after(None, "00", 0, &BTreeSet::new());
         let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests, baseline: agreed };
         opened().set("shop", known.clone()).unwrap();
         let store = Arc::new(Store::open(folder.path().join("store")).unwrap());

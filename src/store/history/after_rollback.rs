@@ -15,8 +15,8 @@
 //!   or undone: the IDs of what is created anew and the modules that other sources require can make the same manifests lead
 //!   to another state than before. The loop keeps it beside the store ([`SyncedManifests`]), because a sync that changes
 //!   nothing leaves no record in the history.
-//! - the Git **commit** that the source applied last, as the history has it, if no content is known: with other values, the
-//!   same commit declares something else.
+//! - the Git **commit** that the source applied last, as the history has it, unless the same one made what is brought back:
+//!   then other values are what the rollback undid.
 //! - the **outcome**, keyed digests of the resources that the source had: a comment, another file name or another commit
 //!   must not bring back what was undone, whatever the manifests look like.
 //!
@@ -118,9 +118,8 @@ impl Store {
         if content.is_some() && rejected.iter().any(|left| Some(left.content.as_str()) == content) {
             return Ok(true);
         }
-        // With other values, the same commit declares something else, and with changes that are not committed, too.
-        let is_known = content.is_some() && rejected.iter().any(|left| !left.content.is_empty());
-        let commit = commit.filter(|commit| !is_known && !is_dirty(commit));
+        // Other changes can follow under the name of a commit with changes that are not committed.
+        let commit = commit.filter(|commit| !is_dirty(commit));
         if commit.is_some() && rejected.iter().any(|left| left.commit.as_deref() == commit) {
             return Ok(true);
         }
@@ -212,11 +211,15 @@ impl Store {
             Some(source) => BTreeSet::from([source.to_owned()]),
             None => sources_of(current).chain(sources_of(target)).cloned().collect(),
         };
-        let mut applied = self.last_applied(&sources)?;
+        let mut applied = self.last_applied(&sources, current.revision)?;
+        let brought_back = self.last_applied(&sources, target.revision)?;
         let mut rejected = Vec::new();
         let moved = TransferredKeys::between(current, target);
         for source in sources {
+            let is_brought_back =
+                |commit: &String| brought_back.get(&source).is_some_and(|(other, _)| other.as_ref() == Some(commit));
             let last = applied.remove(&source);
+            let last = last.map(|(commit, at)| (commit.filter(|commit| !is_brought_back(commit)), at));
             let left = self.left_of(&source, current, target, &moved, last, synced.get(&source))?;
             let surplus = left.len().saturating_sub(MOST_REJECTED);
             rejected.extend(left.into_iter().skip(surplus));
@@ -285,8 +288,12 @@ impl Store {
         Ok(left)
     }
 
-    /// The last manifests of each source that changed the store: their commit, and the revision that they made.
-    fn last_applied(&self, sources: &BTreeSet<String>) -> Result<BTreeMap<String, (Option<String>, u64)>, StoreError> {
+    /// The last manifests of each source that changed the store up to a revision: their commit, and the revision that they made.
+    fn last_applied(
+        &self,
+        sources: &BTreeSet<String>,
+        upto: u64,
+    ) -> Result<BTreeMap<String, (Option<String>, u64)>, StoreError> {
         let mut found = BTreeMap::new();
         let mut before = u64::MAX;
         while found.len() < sources.len() {
@@ -296,7 +303,7 @@ impl Store {
                 let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {
                     continue;
                 };
-                if sources.contains(&source) {
+                if revision <= upto && sources.contains(&source) {
                     found.entry(source).or_insert((commit, revision));
                 }
             }
@@ -307,7 +314,7 @@ impl Store {
 
     /// The commit of the last manifests of a source that changed the store, if the history has them.
     pub(crate) fn last_commit(&self, source: &str) -> Result<Option<String>, StoreError> {
-        let mut found = self.last_applied(&BTreeSet::from([source.to_owned()]))?;
+        let mut found = self.last_applied(&BTreeSet::from([source.to_owned()]), u64::MAX)?;
         Ok(found.remove(source).and_then(|(commit, _)| commit))
     }
 

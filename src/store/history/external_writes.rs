@@ -26,12 +26,16 @@ use crate::store::open_store::Store;
 
 /// The number of resources from which on a commit of the source counts for all of their fields.
 const LARGE: usize = 1_000;
+/// The most resources that a [`Baseline`] notes as left as they were.
+const MOST_LEFT: usize = 1_000;
 /// How many writes of others to a resource are searched.
 const MOST_SEARCHED: usize = 1_000;
 
 /// The last sync of a source that found what its manifests declare: they have taken over what others had written before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Baseline {
+    /// The keyed digest of the manifests' content.
+    content: String,
     /// The revision that it found.
     revision: u64,
     /// The paths of the resources that it left as they were, because of drift, and the revision of their own last such sync.
@@ -40,15 +44,21 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// The baseline after another sync, which found a revision and left some resources as they were.
-    pub(crate) fn after(before: Option<&Self>, revision: u64, left: &BTreeSet<String>) -> Self {
-        let known = |path: &String| (path.clone(), before.map_or(0, |before| before.of(path)));
-        Self { revision, left: left.iter().map(known).collect() }
+    /// The baseline after another sync, which found a revision with manifests of a content, and left some resources as they
+    /// were. If these are very many, it is the former one: more counts as drift then.
+    pub(crate) fn after(before: Option<Self>, content: &str, revision: u64, left: &BTreeSet<String>) -> Option<Self> {
+        // What the same manifests found first still holds: what others have written since is drift, or was put back.
+        let holds = |it: &Self| it.content == content && it.revision <= revision && it.left.keys().eq(left);
+        if left.len() > MOST_LEFT || before.as_ref().is_some_and(holds) {
+            return before;
+        }
+        let known = |path: &String| (path.clone(), before.as_ref().map_or(0, |before| before.of(path)));
+        Some(Self { content: content.to_owned(), revision, left: left.iter().map(known).collect() })
     }
 
-    /// Whether these are the resources that were left as they were.
-    pub(crate) fn has_left(&self, paths: &BTreeSet<String>) -> bool {
-        self.left.keys().eq(paths)
+    /// Whether a store at a revision can have it. A copy may have been made while the source was synced.
+    pub(crate) fn is_reached_at(&self, revision: u64) -> bool {
+        self.revision <= revision
     }
 
     /// The revision up to which nothing that others have written to a resource is drift.
@@ -260,15 +270,19 @@ mod tests {
             let writes = store.external_writes(&[key()], "shop", 5, Some(baseline)).unwrap();
             writes.into_values().flatten().map(|it| it.revision).collect::<Vec<_>>()
         };
-        let nothing = BTreeSet::new();
-        let first = Baseline::after(None, 4, &nothing);
+        let (nothing, drifted) = (BTreeSet::new(), BTreeSet::from([key().path()]));
+        let after = |before: Option<&Baseline>, content, revision, left: &BTreeSet<String>| {
+            Baseline::after(before.cloned(), content, revision, left).unwrap()
+        };
+        let first = after(None, "one", 4, &nothing);
         assert_eq!(found(&first), [5]);
-        assert!(found(&Baseline::after(Some(&first), 5, &nothing)).is_empty());
-        let drifted = BTreeSet::from([key().path()]);
-        let left = Baseline::after(Some(&first), 5, &drifted);
-        assert_eq!(found(&left), [5], "what is left as it is stays drift");
-        assert!(left.has_left(&drifted) && !left.has_left(&nothing));
-        assert_eq!(found(&Baseline::after(None, 5, &drifted)), [5, 4], "nothing was agreed before");
+        assert!(found(&after(Some(&first), "two", 5, &nothing)).is_empty());
+        assert_eq!(after(Some(&first), "one", 5, &nothing), first, "the same manifests have taken over nothing");
+        assert_eq!(found(&after(Some(&first), "two", 5, &drifted)), [5], "what is left as it is stays drift");
+        assert_eq!(found(&after(None, "two", 5, &drifted)), [5, 4], "nothing was agreed before");
+        let many = (0..=MOST_LEFT).map(|number| number.to_string()).collect();
+        assert_eq!(after(Some(&first), "two", 5, &many), first);
+        assert!(first.is_reached_at(4) && !first.is_reached_at(3));
     }
 
     #[test]

@@ -75,6 +75,26 @@ fn a_rollback_holds_the_values_that_it_undid_and_no_others() {
 }
 
 #[test]
+fn a_rotated_value_does_not_bring_back_a_commit_that_a_rollback_undid() {
+    let folder = repository("hooks/shop", ", values: values, interval: 1s");
+    let serve = folder.serve("");
+    let applied = || status(&serve)["last_applied"]["revision"].as_u64();
+    let first = applied();
+    folder.write("repo/edge/one.yaml", &edge("hooks/shop").replace("backend_id: bkd_1", "backend_id: bkd_bad"));
+    git(&folder, "-C repo commit -q -a -m mistake");
+    within(SOON, "the mistake", || (applied() > first).then_some(()));
+    let body = serde_json::json!({"to": first, "source": "shop"}).to_string();
+    assert_eq!(serve.call("POST", "/rollbacks", &body).status, 201);
+    until_reason(&serve, "shop", "RolledBack");
+    let begun = status(&serve)["syncs_begun"].as_u64();
+    folder.write("values/hooks/shop", "right-secret-of-a-webhook\n");
+    within(SOON, "two more syncs", || (status(&serve)["syncs_ended"].as_u64() > begun.map(|it| it + 1)).then_some(()));
+    until_reason(&serve, "shop", "RolledBack");
+    let routes = serve.get("/routing").body;
+    assert!(!routes.contains("bkd_bad"), "{routes}");
+}
+
+#[test]
 fn what_is_not_in_the_folder_is_refused_and_the_help_names_the_key() {
     for (from_file, source, said) in [
         ("hooks/shop", "", "the source's `values` names"),
