@@ -32,8 +32,12 @@ impl RevisionSpec {
     pub(super) fn resolve(&self, repository: &Repository) -> Result<(Oid, Option<String>), Diagnostic> {
         let range = match self {
             Self::Ref(name) => {
-                if let Some(error) = self.ambiguous(|full| repository.find_reference(full).is_ok()) {
+                let exists = |full: &str| repository.find_reference(full).is_ok();
+                if let Some(error) = self.ambiguous(exists) {
                     return Err(error);
+                }
+                if is_full(name) && !exists(without_expression(name)) {
+                    return Err(self.missing(ref_names(repository).iter().map(String::as_str)));
                 }
                 return Ok((commit(repository, name)?, None));
             }
@@ -67,6 +71,7 @@ impl RevisionSpec {
                 let (known, _) = listed.iter().find(|(name, id)| *id == commit && !name.ends_with(PEELED))?;
                 Some((known.as_str(), commit))
             }
+            Self::Ref(name) if is_full(name) => named(name),
             Self::Ref(name) => {
                 // The order is that of Git.
                 let names =
@@ -102,9 +107,7 @@ impl RevisionSpec {
     /// branch.
     pub(crate) fn ambiguous(&self, exists: impl Fn(&str) -> bool) -> Option<Diagnostic> {
         let Self::Ref(revision) = self else { return None };
-        // A revision of a local repository can be an expression such as `main~1`.
-        let end = [revision.find(['^', '~', ':']), revision.find("@{")].into_iter().flatten().min();
-        let name = revision.get(..end.unwrap_or(revision.len())).unwrap_or_default();
+        let name = without_expression(revision);
         if self.commit_id().is_some() || exists(name) {
             return None;
         }
@@ -139,6 +142,17 @@ impl fmt::Display for RevisionSpec {
             Self::Semver(range) => write!(f, "{range}"),
         }
     }
+}
+
+/// Whether a name is that of a ref from the root. Git would also take a tag called `refs/heads/main` for a missing branch.
+fn is_full(name: &str) -> bool {
+    name.starts_with("refs/")
+}
+
+/// The name in a revision of a local repository, which can be an expression such as `main~1`.
+fn without_expression(revision: &str) -> &str {
+    let end = [revision.find(['^', '~', ':']), revision.find("@{")].into_iter().flatten().min();
+    revision.get(..end.unwrap_or(revision.len())).unwrap_or_default()
 }
 
 /// The tag with the highest version in a range. A version may start with `v`.
