@@ -22,7 +22,7 @@ pub struct Summary {
     /// Changes that revert what others have changed; absent if there are none. They are counted by their effects, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift: usize,
-    /// Those of `drift` that also apply what has changed in the manifests.
+    /// Changes among `drift` that also apply what has changed in the manifests.
     #[serde(skip)]
     pub drift_and_pending: usize,
     /// Changes of what both the manifests and others have changed; absent if there are none.

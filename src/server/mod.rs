@@ -67,8 +67,9 @@ pub use resources::endpoint::{Action, Endpoint, endpoints};
 // The loop.
 pub use crate::reconcile::run::report::RunReport;
 pub use crate::reconcile::sources::handle::{LoopGuard, SourceHandle};
+pub use crate::reconcile::sync_loop::condition::{Condition, Reason, Status};
 pub use crate::reconcile::sync_loop::follow;
-pub use crate::reconcile::sync_loop::health::{Condition, Health, Reason, Status, Verdict};
+pub use crate::reconcile::sync_loop::health::{Health, Verdict};
 
 pub(crate) use app::base_urls;
 pub(crate) use http::service::ApiService;

@@ -249,10 +249,9 @@ impl ConfiguredSource {
             recreate_ids: self.recreate_ids,
             budget: self.budget.unwrap_or(defaults.budget),
             lints: self.lints,
-            key_owner: None,
             scope: Arc::new(self.scope),
-            behaviour: false,
             cancel,
+            ..Options::default()
         };
         let (is_suspended, observer, drift) = (self.is_suspended, None, self.drift.unwrap_or(drift));
         Ok(FollowedSource {

@@ -3,7 +3,7 @@
 use super::plan_result::PlanResult;
 use crate::model::{Cause, Name};
 use crate::reconcile::prelude::*;
-use crate::reconcile::sync_loop::health::Reason;
+use crate::reconcile::sync_loop::condition::Reason;
 
 /// The report of a run.
 #[derive(Debug)]

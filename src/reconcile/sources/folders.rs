@@ -103,7 +103,11 @@ impl Folders {
         let whole: Vec<PathBuf> = self.paths.iter().map(|path| absolute(path)).collect();
         let (writes, changed, moved) = (Arc::clone(&self.writes), Arc::clone(&self.changed), Arc::clone(&self.moved));
         let handle = move |event: notify::Result<notify::Event>| {
-            let Ok(event) = event else { return changed() };
+            let Ok(event) = event else {
+                // A new folder may not be watched, because a limit is reached: the next sync tries again, and says so.
+                moved.store(true, Ordering::Release);
+                return changed();
+            };
             // Reading the manifests also causes access events, so only the end of a write counts.
             if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
                 return;

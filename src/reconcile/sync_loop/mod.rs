@@ -42,6 +42,7 @@
 mod applied_commits;
 pub(crate) mod attempt_notes;
 pub(crate) mod clock;
+pub(crate) mod condition;
 pub(crate) mod drift_policy;
 pub(crate) mod freshness;
 pub(crate) mod health;

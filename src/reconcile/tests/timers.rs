@@ -17,7 +17,8 @@ use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::clock::Clock;
-use crate::reconcile::sync_loop::health::{Reason, Verdict};
+use crate::reconcile::sync_loop::condition::Reason;
+use crate::reconcile::sync_loop::health::Verdict;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::store::Store;
 

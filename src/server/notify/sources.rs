@@ -8,7 +8,7 @@ use super::transitions::{EventContent, ObservedSource, ReportedState};
 use crate::model::key::segment;
 use crate::model::{DriftState, Name, Severity};
 use crate::plan::format::json::Item;
-use crate::reconcile::sync_loop::health::{Condition, Reason};
+use crate::reconcile::sync_loop::condition::{Condition, Reason};
 use crate::reconcile::sync_loop::status::{SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::operations::sources::view::{SourceState, SuspensionView};

@@ -7,7 +7,7 @@ use super::text::{reasons, short_commit, state, text};
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::ListFormat;
 use crate::cli::output::{append, is_on_terminal, json_line, redraw};
-use crate::reconcile::sync_loop::health::Reason;
+use crate::reconcile::sync_loop::condition::Reason;
 use crate::server::operations::sources::view::{SourceList, SourceState, SourceView};
 
 /// The time between two requests.

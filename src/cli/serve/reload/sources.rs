@@ -8,7 +8,7 @@ use crate::manifest::tree::remote::{Mirrors, no_mirrors};
 use crate::reconcile::sources::handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver};
 use crate::reconcile::sources::registry::{SourceRegistry, UnstartedParts};
 use crate::reconcile::sync_loop::WatchedSource;
-use crate::reconcile::sync_loop::health::Reason;
+use crate::reconcile::sync_loop::condition::Reason;
 use crate::reconcile::sync_loop::suspension::Suspensions;
 
 /// The sources that a reload has changed, by their names.

@@ -4,8 +4,8 @@ use super::view::{SourceState, SourceView};
 use crate::model::Severity;
 use crate::plan::format::json::Spot;
 use crate::reconcile::sources::recent_drift::KnownDrift;
+use crate::reconcile::sync_loop::condition::{Reason, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::sync_loop::health::{Reason, Status};
 use crate::server::prelude::*;
 
 /// When a source puts back what others have changed.

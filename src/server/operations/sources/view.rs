@@ -8,7 +8,7 @@ use crate::model::key::segment;
 use crate::model::{DriftedResource, Severity};
 use crate::plan::format::json::{Item, Spot};
 use crate::plan::proof_report::{InvariantProof, ProofReport};
-use crate::reconcile::sync_loop::health::{Condition, Reason, Status};
+use crate::reconcile::sync_loop::condition::{Condition, Reason, Status};
 use crate::reconcile::sync_loop::status::{RunFindings, SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::prelude::*;

@@ -3,7 +3,7 @@
 use super::exposition::{Exposition, Labels};
 use super::inventory::Expiry;
 use crate::model::build;
-use crate::reconcile::sync_loop::health::Status;
+use crate::reconcile::sync_loop::condition::Status;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::routing::invariant::ProofAnswer;
 use crate::server::prelude::*;
