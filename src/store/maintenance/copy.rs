@@ -6,7 +6,7 @@
 //!
 //! What is copied is the store at one moment: commits that are made meanwhile, and new keys, are not in it. A store that is moved must
 //! lack nothing, so one that another process writes to is refused: the reader of a folder shares its lock, and the lock of a
-//! database is looked at before and afterwards.
+//! database and the end of its history are looked at before and afterwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -139,33 +139,43 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
         (source, _) => source.clone(),
     };
     let store = Store::open_encrypted_to_read(from, &source)?;
-    check_unwritten(from, &source, &store)?;
+    let primary = primary_of(&store, from, &source)?;
+    let check = || primary.as_ref().map_or(Ok(()), |primary| check_unwritten(&store, from, primary));
+    check()?;
     store.verify()?;
     let copied = copy_store(&store, to, &source)?;
-    check_unwritten(from, &source, &store).map_err(|error| {
+    check().map_err(|error| {
         let to = shown_address(to);
-        let message = format!("{}; the copy in {to} may lack what was written meanwhile: remove it", error.message);
+        let message = format!("{}; the copy in {to} may lack what was written: remove it", error.message);
         StoreError { message, ..error }
     })?;
     Ok(copied)
 }
 
-/// Fails if another process writes to a store in a database: what it commits would be missing from the copy.
-fn check_unwritten(from: &Path, source: &MasterKeySource, store: &Store) -> Result<(), StoreError> {
+/// Opens the database of a store again, where the lock of its writer is. Returns none for a folder, and for a replica whose primary is
+/// away: nobody can tell there whether somebody writes.
+fn primary_of(store: &Store, from: &Path, source: &MasterKeySource) -> Result<Option<PostgresEngine>, StoreError> {
     if !is_in_database(from) {
-        return Ok(());
+        return Ok(None);
     }
-    // The store can be read, so if it cannot be followed, this is a replica without its primary. Nobody writes to that.
-    let Ok(Some(engine)) = PostgresEngine::open_to_follow(from, source, None) else { return Ok(()) };
+    match PostgresEngine::open_to_follow(from, source, store.id()) {
+        Err(error) if error.code == Code::StoreUnavailable => Ok(None),
+        opened => opened,
+    }
+}
+
+/// Fails if another process writes to a store in a database, or has written since the store was opened: the copy would lack what it
+/// has committed.
+fn check_unwritten(store: &Store, from: &Path, primary: &PostgresEngine) -> Result<(), StoreError> {
     // Only a poll tells whether the lock of the writer is free.
-    drop(engine.batches_after(store.durable_state().1)?);
-    match engine.followed_writer().filter(|writer| writer.gone_since.is_none()) {
-        None => Ok(()),
-        Some(writer) => {
-            let message = format!("the store {} is in use by another process: {}", shown_address(from), writer.name);
-            Err(StoreError::new(Code::StoreLocked, message).help("stop that process, and copy again"))
-        }
-    }
+    let is_behind = !primary.batches_after(store.durable_state().1)?.is_empty();
+    let found = match primary.followed_writer() {
+        Some(writer) if writer.gone_since.is_none() => format!("is in use by another process: {}", writer.name),
+        Some(writer) if is_behind => format!("was written meanwhile by another process: {}", writer.name),
+        _ => return Ok(()),
+    };
+    let message = format!("the store {} {found}", shown_address(from));
+    Err(StoreError::new(Code::StoreLocked, message).help("stop that process, and copy again"))
 }
 
 /// Copies a store whose history was verified to an address where nothing may be yet.

@@ -59,6 +59,41 @@ fn a_database_that_a_server_writes_to_is_not_copied() {
     has(&folder.ok(&copy), &["Copied revision"]);
 }
 
+#[test]
+fn a_copy_that_lacks_the_commit_of_a_brief_writer_is_refused() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, [from, to]) = (Folder::new(), [(); 2].map(|()| postgres.database()));
+    commit(&postgres.open(&from).unwrap(), vec![small(1)]).unwrap();
+    // The lock under which tables are made, until there is a row in `go`.
+    let hold = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(x'65776d69'::bigint); \
+                FOR round IN 1..3000 LOOP EXIT WHEN EXISTS (SELECT 1 FROM go); PERFORM pg_sleep(0.02); END LOOP; END $$";
+    let locks = |is_granted: &str| {
+        let sql = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = x'65776d69'::bigint::oid \
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND";
+        postgres.psql(&to, &format!("{sql} {is_granted}")).unwrap()
+    };
+    postgres.psql(&to, "CREATE TABLE go (one integer)").unwrap();
+    let copy = format!(
+        "store copy {} {} --master-key-file {}",
+        postgres.url(&from),
+        postgres.url(&to),
+        postgres.master_key().display()
+    );
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| postgres.psql(&to, hold).unwrap());
+        until("the lock", || (locks("granted") == "1").then_some(()));
+        let copying = scope.spawn(|| folder.run(&copy));
+        until("the copy", || (locks("NOT granted") == "1").then_some(()));
+        commit(&postgres.open(&from).unwrap(), vec![small(2)]).unwrap();
+        postgres.psql(&to, "INSERT INTO go VALUES (1)").unwrap();
+        copying.join().unwrap()
+    });
+    assert_eq!(refused.code, 1, "{}", refused.all());
+    has(&refused, &["STORE_LOCKED", "was written meanwhile by another process", "remove it"]);
+    postgres.psql(&to, "DROP SCHEMA edgewright CASCADE").unwrap();
+    has(&folder.ok(&copy), &["Copied revision 2"]);
+}
+
 /// A store in a folder with a history, keys of two times, a secret, and a suspended source. Returns the option of its master key.
 fn eventful(folder: &Folder) -> &'static str {
     folder.ok("reconcile storefront");
