@@ -126,6 +126,8 @@ impl WriterClaim {
             tracing::info!("Migrated the tables of {} from version {before} to {VERSION}.", link.shown());
         }
         let head = read_head(link, &client)?;
+        // The lock may have been waited for.
+        head::check_known(head.as_ref(), known, link.shown())?;
         Ok(Self { name, connection: prepare(link, client, lease)?, head })
     }
 
