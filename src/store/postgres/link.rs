@@ -83,13 +83,16 @@ impl DatabaseLink {
         self.is_replaced.store(is_replaced, Ordering::Relaxed);
     }
 
-    /// Fails if the database has another store than the one that was opened: what that one has is not for whoever asks here.
+    /// Fails once the database is known to have another store than the one that was opened: what that one has is not for whoever
+    /// asks here. Until the next poll or probe, an answer can still come from it.
     pub(super) fn check_store(&self) -> Result<(), StoreError> {
-        if !self.is_replaced.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+        if self.is_replaced.load(Ordering::Relaxed) { Err(self.replaced()) } else { Ok(()) }
+    }
+
+    /// The error of a database that has another store than the one that was opened.
+    pub(super) fn replaced(&self) -> StoreError {
         // Clients are told to come again.
-        Err(StoreError { code: Code::StoreUnavailable, ..replaced(self.shown()) })
+        StoreError { code: Code::StoreUnavailable, ..replaced(self.shown()) }
     }
 
     /// The error of something that the database did not do; `doing` completes "cannot …".

@@ -428,8 +428,9 @@ impl StoreWriter {
 
     /// Writes nothing more, because of a head that is not the one which this writer has left, or of another store.
     fn displaced(&self, head: Option<&HeadRow>) -> StoreError {
-        self.link.note_replaced(head.is_none_or(|head| head.store != self.store));
-        self.link.check_store().err().map_or_else(|| self.overtaken(), |error| self.stop(error))
+        let is_replaced = head.is_none_or(|head| head.store != self.store);
+        self.link.note_replaced(is_replaced);
+        if is_replaced { self.stop(self.link.replaced()) } else { self.overtaken() }
     }
 
     /// Writes nothing more, because another process is the writer now.
