@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
 
-use super::failure::{is_conflict, is_lost};
+use super::failure::{is_conflict, is_lost, unreadable};
 use super::group_transaction::{GroupFailure, WriterConnection, prepare, write};
 use super::head::{self, HeadRow, signed};
 use super::keys::NewKeys;
@@ -66,6 +66,10 @@ const BACK: Duration = Duration::from_secs(15);
 const READ_AGAIN: &str = "restart, which reads the store again";
 /// How often a group is sent, at most.
 const ATTEMPTS: usize = 3;
+
+/// Reads the head, and whether the database accepts no writes, in one exchange: once per second.
+const PROBE: &str = "SELECT head.*, current_setting('transaction_read_only') = 'on' AS is_read_only \
+                     FROM edgewright.head AS head";
 
 /// The writer of a store.
 pub(super) struct StoreWriter {
@@ -221,9 +225,14 @@ impl StoreWriter {
     /// connection again if it was lost: another process takes a lock that nobody holds.
     pub(super) fn probe(&self) -> Result<(), StoreError> {
         let mut session = self.session()?;
-        let client = self.connected(&mut session)?.client;
-        let head = check_writable(&self.link, &client).and_then(|()| read_head(&self.link, &client));
-        match head {
+        let (client, shown) = (self.connected(&mut session)?.client, self.link.shown());
+        let row = self.link.run("read", async move { client.query_typed_opt(PROBE, &[]).await });
+        let probed = row.and_then(|row| {
+            let Some(row) = row else { return Ok(None) };
+            check_writable(row.try_get("is_read_only").map_err(unreadable(shown))?, shown)?;
+            HeadRow::from_row(&row, shown).map(Some)
+        });
+        match probed {
             Ok(Some(head)) if self.is_own(&head) && head.tip == session.tip => Ok(()),
             Ok(head) => {
                 session.connection = None;

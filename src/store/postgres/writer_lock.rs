@@ -15,7 +15,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.
 pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
-    check_writable(link, client)?;
+    let with = Arc::clone(client);
+    let is_read_only = link.run("read", async move {
+        let sql = "SELECT current_setting('transaction_read_only') = 'on'";
+        with.query_one(sql, &[]).await?.try_get(0)
+    })?;
+    check_writable(is_read_only, link.shown())?;
     let started = Instant::now();
     loop {
         let with = Arc::clone(client);
@@ -30,18 +35,13 @@ pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration)
     }
 }
 
-/// Fails if a database accepts no writes. A standby has locks of its own, so one that is taken there keeps no other writer out.
-pub(super) fn check_writable(link: &DatabaseLink, client: &Arc<Client>) -> Result<(), StoreError> {
-    let with = Arc::clone(client);
-    // On a standby, it is always on.
-    let is_read_only = link.run("read", async move {
-        let sql = "SELECT current_setting('transaction_read_only') = 'on'";
-        with.query_one(sql, &[]).await?.try_get::<_, bool>(0)
-    })?;
+/// Fails if a database accepts no writes, as `transaction_read_only` says, which is always on at a standby: that has locks of its own,
+/// so one that is taken there keeps no other writer out.
+pub(super) fn check_writable(is_read_only: bool, shown: &str) -> Result<(), StoreError> {
     if !is_read_only {
         return Ok(());
     }
-    let message = format!("the database {} accepts no writes: it is a standby, or set to be read-only", link.shown());
+    let message = format!("the database {shown} accepts no writes: it is a standby, or set to be read-only");
     let help = "check `pg_is_in_recovery()` and `default_transaction_read_only`; of several hosts in the address, the \
                 one that allows writes is used";
     Err(StoreError::new(Code::StoreUnavailable, message).help(help))
