@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.
 pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
     let with = Arc::clone(client);
-    let is_read_only = link.run("read", async move {
+    let is_read_only: bool = link.run("read", async move {
         let sql = "SELECT current_setting('transaction_read_only') = 'on'";
         with.query_one(sql, &[]).await?.try_get(0)
     })?;
