@@ -132,7 +132,7 @@ impl DatabaseLink {
     }
 
     /// The result of work that was waited for.
-    fn result_of<T>(&self, doing: &str, done: Option<Result<T, Error>>) -> Result<T, StoreError> {
+    pub(super) fn result_of<T>(&self, doing: &str, done: Option<Result<T, Error>>) -> Result<T, StoreError> {
         done.map_or_else(|| Err(self.silent(doing)), |done| done.map_err(|error| self.failed(doing, &error)))
     }
 

@@ -39,7 +39,7 @@ use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
 
 /// How many bytes of commits make upkeep due: about as many as make a checkpoint of a folder due.
 const DUE_BYTES: u64 = 8 << 20;
-/// How often a piece is sent that stands in the way of a commit.
+/// How often a change is sent that stands in the way of a commit.
 const ATTEMPTS: usize = 5;
 
 /// Locks the head, as commits do: it has the sum of the digests of the state.
@@ -51,9 +51,11 @@ const RESEAL: &str = "WITH sealed AS (\
          RETURNING v.digest::numeric - former.digest AS moved) \
      UPDATE edgewright.head SET state_digest = state_digest + (SELECT sum(moved) FROM sealed) \
          WHERE EXISTS (SELECT 1 FROM sealed)";
+/// The tombstones up to a position that are not among the given ones. Read before the head is locked: it looks at all of them.
+const DOOMED: &str = "SELECT key FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea AND position <= $1 \
+                      AND NOT key = ANY($2::bytea[])";
 const FORGET: &str = "WITH gone AS (\
-         DELETE FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea AND position <= $1 \
-         AND NOT key = ANY($2::bytea[]) RETURNING digest) \
+         DELETE FROM edgewright.state WHERE key = ANY($1::bytea[]) AND position <= $2 RETURNING digest) \
      UPDATE edgewright.head SET state_digest = state_digest - (SELECT sum(digest) FROM gone) \
          WHERE EXISTS (SELECT 1 FROM gone)";
 
@@ -183,26 +185,41 @@ impl Upkeep {
         for piece in pieces {
             self.seal_again(client, tip, piece)?;
         }
-        let (with, position, epoch) = (Arc::clone(client), signed(tip.position), self.writer.epoch());
-        let forget = async move { change_state(&with, epoch, FORGET, &[&position, &tombstones]).await };
-        self.link.run("write to", forget)
+        let (with, position) = (Arc::clone(client), signed(tip.position));
+        let doomed = self.link.run("read", async move {
+            let rows = with.query(DOOMED, &[&position, &tombstones]).await?;
+            rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<Vec<u8>>, Error>>()
+        })?;
+        if doomed.is_empty() {
+            return Ok(());
+        }
+        let doomed = Arc::new(doomed);
+        self.change(|epoch| {
+            let (with, keys) = (Arc::clone(client), Arc::clone(&doomed));
+            async move { change_state(&with, epoch, FORGET, &[&*keys, &position]).await }
+        })
     }
 
     /// Writes a piece of the state, where no later commit has written it.
     fn seal_again(&self, client: &Arc<Client>, tip: Tip, piece: StateRows) -> Result<(), StoreError> {
-        let (piece, position, epoch) = (Arc::new(piece), signed(tip.position), self.writer.epoch());
+        let (piece, position) = (Arc::new(piece), signed(tip.position));
+        self.change(|epoch| {
+            let (with, rows) = (Arc::clone(client), Arc::clone(&piece));
+            async move { change_state(&with, epoch, RESEAL, &[&rows.key, &rows.value, &rows.digest, &position]).await }
+        })
+    }
+
+    /// Makes a change, and again if it has stood in the way of a commit.
+    fn change<Q>(&self, change: impl Fn(i64) -> Q) -> Result<(), StoreError>
+    where
+        Q: Future<Output = Result<(), Error>> + Send + 'static,
+    {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let (with, rows) = (Arc::clone(client), Arc::clone(&piece));
-            let sent = self.link.wait(async move {
-                change_state(&with, epoch, RESEAL, &[&rows.key, &rows.value, &rows.digest, &position]).await
-            });
-            match sent {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(error)) if is_conflict(&error) && attempts < ATTEMPTS => {}
-                Some(Err(error)) => return Err(self.link.failed("write to", &error)),
-                None => return Err(self.link.silent("write to")),
+            let done = self.link.wait(change(self.writer.epoch()));
+            if attempts == ATTEMPTS || !matches!(&done, Some(Err(error)) if is_conflict(error)) {
+                return self.link.result_of("write to", done);
             }
         }
     }
