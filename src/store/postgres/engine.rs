@@ -168,7 +168,7 @@ impl PostgresEngine {
     fn read_state(&self) -> Result<(HeadRow, Vec<KeyedRecord>), StoreError> {
         let (shown, client) = (self.link.shown(), Arc::new(self.link.connect("edgewright (load)")?));
         bound(&self.link, &client)?;
-        let (head, end, wrapped, rows, is_whole, bytes) = self.link.run("read", async move {
+        let (head, end, wrapped, rows, expected, bytes) = self.link.run("read", async move {
             client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             let wrapped = client.query_one("SELECT keys FROM edgewright.secrets", &[]).await?;
             let head = client.query_one(head::READ, &[]).await?;
@@ -176,15 +176,13 @@ impl PostgresEngine {
             let sql = "SELECT position, hash, revision, next_order FROM edgewright.commits WHERE position = $1";
             let end = client.query_opt(sql, &[&position]).await?;
             let rows = client.query("SELECT key, value, digest FROM edgewright.state ORDER BY key", &[]).await?;
-            let sql = "SELECT state_digest = (SELECT coalesce(sum(digest), 0) FROM edgewright.state) \
-                       FROM edgewright.head";
-            let is_whole: bool = client.query_one(sql, &[]).await?.try_get(0)?;
-            let sql = "SELECT (pg_total_relation_size('edgewright.commits') + \
+            let sql = "SELECT state_digest::text, (pg_total_relation_size('edgewright.commits') + \
                        pg_total_relation_size('edgewright.entries') + \
-                       pg_total_relation_size('edgewright.state'))::bigint";
-            let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
+                       pg_total_relation_size('edgewright.state'))::bigint FROM edgewright.head";
+            let row = client.query_one(sql, &[]).await?;
+            let (expected, bytes): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
             client.batch_execute("COMMIT").await?;
-            Ok((head, end, wrapped, rows, is_whole, bytes))
+            Ok((head, end, wrapped, rows, expected, bytes))
         })?;
         let head = HeadRow::from_row(&head, shown)?;
         if head.store != self.keyring.store() {
@@ -200,6 +198,7 @@ impl PostgresEngine {
             keys::renew(&self.keyring, wrapped.try_get(0).map_err(&bad)?, shown)?;
         }
         let (digests, mut records) = (RowDigests::new(&self.keyring), Vec::with_capacity(rows.len()));
+        let mut sum = 0;
         for row in rows {
             let key = String::from_utf8(row.try_get(0).map_err(&bad)?);
             let key = key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?;
@@ -211,9 +210,10 @@ impl PostgresEngine {
                     format!("the record `{key}` of its state is not what a commit has written"),
                 ));
             }
+            sum += i128::from(digest);
             records.push((key, value));
         }
-        if !is_whole {
+        if sum.to_string() != expected {
             return Err(damaged(shown, "records were added to or removed from its state, and not by a commit"));
         }
         self.bytes.store(unsigned(bytes), Ordering::Relaxed);
