@@ -11,8 +11,9 @@
 //! new ones and subtracts those of the rows that they replace, in the same transaction, so nothing else has to be read. Whoever
 //! reads the whole state computes each digest again, and compares the sum.
 //!
-//! The key of the digests comes from the root secret, so that nobody makes a row without the master key. Who can write to the
-//! database can still bring back a former row with its digest, and correct the sum.
+//! The key of the digests comes from the root secret, so that nobody makes a row without the master key. Beyond that, they find
+//! mistakes: they do not stop anybody who can write to the tables and corrects the sum, and removes rows or brings back former ones
+//! with their digests.
 
 use crate::store::seal::Keyring;
 
