@@ -71,18 +71,18 @@ async fn get(
     State(AppState { access, served, admissions, caches, telemetry, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
-    caller: Caller,
+    mut caller: Caller,
     headers: HeaderMap,
 ) -> ApiResult {
     let message = |_: &str| format!("`{SINCE}` must be the number of a revision, such as `17`");
     let since = query::parsed(query.as_deref(), SINCE, at_revision::number, message)?;
-    if let Some(since) = since {
+    if let Some(since) = since.filter(|since| served.store.snapshot().revision < *since) {
         // A server that is behind must not send a gateway back.
         has_revision(&served.store, since, &admissions.catch_ups, &caller.owner).await?;
+        // The key may have been revoked during the wait.
+        caller = access.admit_again(&served.store.snapshot(), &Intent::ReadFeed, &headers)?;
     }
     let snapshot = served.store.snapshot();
-    // The key may have been revoked during the wait.
-    let caller = access.admit_again(&snapshot, &Intent::ReadFeed, &headers)?;
     let place = admissions.gateway_reads.for_owner(&caller.owner)?;
     let run = move || {
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
