@@ -114,7 +114,7 @@ admissions! {
     forwards: classes::FORWARDS,
     /// Requests that wait for a revision (D115).
     catch_ups: classes::CATCH_UPS,
-    /// The same with tokens that this server does not know, by address.
+    /// Requests that wait for a revision with tokens that this server does not know, by address (D115).
     unknown_keys: classes::UNKNOWN_KEYS,
 }
 

@@ -22,7 +22,7 @@ use crate::store::seal::Keyring;
 pub(super) struct RowDigests([u8; blake3::KEY_LEN]);
 
 impl RowDigests {
-    /// Those of the store with these keys.
+    /// The digests of the store with these keys.
     pub(super) fn new(keyring: &Keyring) -> Self {
         Self(blake3::derive_key("edgewright 2026 rows of a state", &keyring.root_secret()))
     }

@@ -133,7 +133,7 @@ pub(super) struct RepeatedColumns {
 }
 
 impl RepeatedColumns {
-    /// Those of a commit.
+    /// The columns as a commit has them.
     pub(super) fn of(batch: &Batch) -> Result<Self, StoreError> {
         let header = CommitHeader::from_bytes(&batch.header)?;
         Ok(Self {
@@ -144,7 +144,7 @@ impl RepeatedColumns {
         })
     }
 
-    /// Those that a row has.
+    /// The columns as a row has them.
     pub(super) fn in_row(row: &Row) -> Result<Self, Error> {
         Ok(Self {
             made: row.try_get("made")?,
