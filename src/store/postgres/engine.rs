@@ -198,7 +198,7 @@ impl PostgresEngine {
             keys::renew(&self.keyring, wrapped.try_get(0).map_err(&bad)?, shown)?;
         }
         let (digests, mut records) = (RowDigests::new(&self.keyring), Vec::with_capacity(rows.len()));
-        let mut sum = 0;
+        let mut sum = 0_i128;
         for row in rows {
             let key = String::from_utf8(row.try_get(0).map_err(&bad)?);
             let key = key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?;
