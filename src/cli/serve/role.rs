@@ -195,6 +195,8 @@ impl ServerRole {
             self.note(probed.err(), "nothing can be written to the store");
             return None;
         };
+        // Another round with the same role would write no more, either.
+        self.failing = Some(error.code);
         let store = self.open(|role| role.args.open_to_follow(role.store.id()))?;
         tracing::warn!(code = %error.code, "This server writes no more: {error}");
         Some(store)
