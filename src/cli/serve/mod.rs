@@ -180,8 +180,13 @@ impl Args {
             Err(failure) if failure.has_code(Code::StoreUnavailable) => failure,
             opened => return opened,
         };
-        match copy.map(LocalCopy::stand_in).transpose() {
-            Ok(stand_in) => stand_in.flatten().ok_or(away),
+        match copy.map(LocalCopy::stand_in).transpose().map(Option::flatten) {
+            Ok(Some(stand_in)) => {
+                // It may not pass by itself.
+                log::diagnostics(self.log_format, &away.diagnostics, None);
+                Ok(stand_in)
+            }
+            Ok(None) => Err(away),
             Err(error) => {
                 tracing::warn!(code = %error.code, "cannot open the local copy: {error}");
                 Err(away)

@@ -181,10 +181,7 @@ impl ServerRole {
 
     /// Tries the database again that a local copy stands in for.
     fn come_back(&mut self) -> Option<Store> {
-        let store = self.open(|role| match role.args.open_to_serve(&role.retention, role.store.id()) {
-            Err(failure) if failure.has_code(Code::StoreUnavailable) => Ok(None),
-            opened => opened.map(Some),
-        })?;
+        let store = self.open(|role| role.args.open_to_serve(&role.retention, role.store.id()).map(Some))?;
         tracing::info!("The database answers again. This server takes its place among those that use it.");
         Some(store)
     }

@@ -39,6 +39,12 @@ fn cure(error: &Error) -> &'static str {
             code if *code == SqlState::QUERY_CANCELED => {
                 "check `statement_timeout` of PostgreSQL, and what it waits for"
             }
+            code if *code == SqlState::INVALID_CATALOG_NAME => {
+                "check the name of the database in the address; if it is being restored, wait until it is there"
+            }
+            code if *code == SqlState::UNDEFINED_TABLE => {
+                "check that the database still has the tables of the store; if it is being restored, wait until it has them"
+            }
             code if *code == SqlState::INVALID_PASSWORD => PASSWORD,
             code if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
                 "check the user, `sslmode` and `sslcert` in the address against `pg_hba.conf` of PostgreSQL"
