@@ -229,7 +229,9 @@ mod tests {
         assert_eq!(found, one("/roles/0/sources/1", Code::InvalidFormat));
         let refused = |entry: &str| faults(&with(&format!("issuer: 'https://a', refused: [ada, '{entry}']")));
         let owner = "usr_7RhErXqfVn3U4pK2ZO92jBaW4a0";
-        for entry in ["ada@example.com", owner, &format!("ada ({owner})"), &format!("person:ada ({owner})")] {
+        let with_owner = ["ada", "person:ada", "usr_smith", "ak_smith"].map(|name| format!("{name} ({owner})"));
+        let names = ["ada@example.com", "usr_smith@example.com", "usr_a_smith", "ak_smith@example.com", owner];
+        for entry in with_owner.iter().map(String::as_str).chain(names) {
             assert!(refused(entry).is_empty(), "{entry}");
         }
         assert_eq!(refused(" "), one("/refused/1", Code::Required));

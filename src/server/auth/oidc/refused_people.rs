@@ -5,6 +5,7 @@
 //! not: refusing one more is safer than one less. It can have any form in which the history and the dashboard show a person.
 
 use arc_swap::ArcSwap;
+use unicode_normalization::UnicodeNormalization;
 
 use super::person::{OWNER, SignedInPerson};
 use crate::model::Faults;
@@ -53,10 +54,9 @@ impl RefusedPeople {
     /// Reports entries that would refuse nobody.
     pub(super) fn check(&self, faults: &mut Faults) {
         faults.each(&self.0.load().entries, |faults, entry| {
-            let is_wrong = |form: &str| starts_with(form, KEY) || (starts_with(form, OWNER) && !is_id(form, OWNER));
             if forms(entry).any(str::is_empty) {
                 faults.report(Fault::new(Code::Required, "an entry of `refused` is empty").help("remove the entry"));
-            } else if forms(entry).any(is_wrong) {
+            } else if forms(entry).any(resembles_id) && !forms(entry).any(is_owner) {
                 let message = format!("`{}` is neither the owner nor a name of a person", printable(entry));
                 let help = "copy the owner, `usr_…`, from the history; to refuse an API key, revoke it";
                 faults.report(Fault::new(Code::InvalidFormat, message).help(help));
@@ -65,27 +65,41 @@ impl RefusedPeople {
     }
 }
 
-/// The digest of a name, whatever its case.
+/// The digest of a name, whatever its case and the form of its accents.
 pub(super) fn name_digest(name: &str) -> String {
-    blake3::hash(name.trim().to_lowercase().as_bytes()).to_hex().chars().take(DIGITS).collect()
+    let name = name.nfkc().collect::<String>().trim().to_lowercase();
+    blake3::hash(name.as_bytes()).to_hex().chars().take(DIGITS).collect()
 }
 
 /// The names and owners in an entry: itself, what follows `person:`, and the owner in `ada (usr_…)`.
 fn forms(entry: &str) -> impl Iterator<Item = &str> {
     let entry = entry.trim();
-    let name = if starts_with(entry, PERSON) { entry.get(PERSON.len()..).unwrap_or_default().trim() } else { entry };
+    let name = after(entry, PERSON).map_or(entry, str::trim);
     let inner = name.rsplit_once('(').and_then(|(_, inner)| inner.strip_suffix(')')).map(str::trim);
-    [entry, name].into_iter().chain(inner.filter(|inner| starts_with(inner, OWNER)))
+    [entry, name].into_iter().chain(inner.filter(|inner| after(inner, OWNER).is_some()))
 }
 
-fn starts_with(text: &str, start: &str) -> bool {
-    text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start))
+/// What follows the start of a text.
+fn after<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    let (found, rest) = text.split_at_checked(start.len())?;
+    found.eq_ignore_ascii_case(start).then_some(rest)
 }
 
-/// Whether a text is an ID that was derived, with this start.
-fn is_id(text: &str, start: &str) -> bool {
-    let rest = text.get(start.len()..).unwrap_or_default();
-    rest.len() == ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+/// Whether a text is the ID of an owner who is a person.
+fn is_owner(text: &str) -> bool {
+    after(text, OWNER).is_some_and(|rest| rest.len() == ID_CHARS && is_alphanumeric(rest))
+}
+
+/// Whether a text looks like an ID or its beginning. Names can also start as IDs do.
+fn resembles_id(text: &str) -> bool {
+    [OWNER, KEY]
+        .into_iter()
+        .filter_map(|start| after(text, start))
+        .any(|rest| is_alphanumeric(rest.trim_end_matches(['…', '.'])))
+}
+
+fn is_alphanumeric(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -136,6 +150,10 @@ mod tests {
                 assert!(refused.has(&ada) && !refused.has(&bob), "{entry}");
             }
             assert!(!listed(&["ada@example", "example.com", "lovelace", "person:"]).has(&ada));
+        }
+        for claim in ["Jos\u{e9}", "Jose\u{301}", "\u{ff2a}os\u{e9}"] {
+            let person = person("c-3", &json!({"sub": "c-3", "name": claim}));
+            assert!(listed(&["jos\u{e9}"]).has(&person) && listed(&["jose\u{301}"]).has(&person), "{claim:?}");
         }
     }
 }
