@@ -12,9 +12,9 @@ const FULL_NAME: &str = "name";
 /// The claim that identifies a person at the provider.
 const SUBJECT: &str = "sub";
 /// The most bytes of a name.
-const MOST_NAME_BYTES: usize = 200;
-/// The most names in one claim that the person can be refused by: a session has all of them.
-const MOST_NAMES: usize = 8;
+pub(super) const MOST_NAME_BYTES: usize = 200;
+/// The most names in one claim that the person can be refused by: the cookie of a session has all of them.
+const MOST_NAMES: usize = 3;
 
 /// The verified claims of a person.
 pub(super) struct PersonClaims<'c>(pub &'c Map<String, Value>);

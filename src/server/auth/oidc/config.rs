@@ -173,7 +173,14 @@ fn read_short(path: &std::path::Path) -> Result<Zeroizing<Vec<u8>>, String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::claims::{MOST_NAME_BYTES, PersonClaims};
+    use super::super::person::SignedInPerson;
+    use super::super::refused_people::name_digest;
     use super::*;
+    use crate::server::auth::session::{DashboardSession, SessionSealer};
+    use crate::store::MEMORY;
 
     fn faults(text: &str) -> Vec<(String, Code)> {
         let config: OidcConfig = serde_yaml::from_str(text).unwrap();
@@ -238,6 +245,26 @@ mod tests {
         for entry in ["usr_7RhErX", "USR_7RhErX…", "ada (usr_7RhErX…)", "ak_3MWmcLvtt0vjIX9kLlxuHz95QLB"] {
             assert_eq!(refused(entry), one("/refused/1", Code::InvalidFormat), "{entry}");
         }
+    }
+
+    #[test]
+    fn a_browser_keeps_the_largest_session() {
+        let names = |claim: &str| -> Vec<String> {
+            (0..20).map(|at| format!("{claim}-{at}-")).map(|name| format!("{name:x<MOST_NAME_BYTES$}")).collect()
+        };
+        let named =
+            ["nickname", "email", "preferred_username", "name", "sub"].map(|it| (it.to_owned(), json!(names(it))));
+        let claims: Map<String, Value> = named.into_iter().collect();
+        let claims = PersonClaims(&claims);
+        let grants = (0..MOST_MAPPINGS).map(|at| format!("{at:016}")).collect();
+        let refusable = claims.refusable_names("nickname").map(name_digest).collect();
+        let person =
+            SignedInPerson::new("https://a", "1", claims.name("nickname"), grants).with_refusable_names(refusable);
+        assert_eq!((person.given_name().len(), person.refusable_names.len()), (MOST_NAME_BYTES, 15));
+        let sealer = SessionSealer::new(Arc::new(Store::open(MEMORY).unwrap()));
+        let sealed = sealer.seal(&DashboardSession::of_person(person)).unwrap();
+        let bytes = "edgewright-dashboard".len() + sealed.len();
+        assert!(bytes <= 4096, "{bytes}");
     }
 
     #[test]
