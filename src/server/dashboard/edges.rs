@@ -9,7 +9,7 @@ use crate::model::{Entry, HttpsEdge};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render).of_search();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render);
 
 /// The most routes of an edge that a row counts.
 const MOST_COUNTED: usize = 1000;

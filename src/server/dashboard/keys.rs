@@ -12,7 +12,7 @@ use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render).of_search();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render);
 
 /// The most keys that the overview looks at, and the most that it shows.
 const MOST_COUNTED: usize = 1000;

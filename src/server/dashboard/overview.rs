@@ -18,7 +18,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_search().of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_history().of_writer();
 
 /// The fewest attempts that are shown, and the most of the last hour and of those that opened access.
 const FEWEST_ATTEMPTS: usize = 8;

@@ -29,6 +29,8 @@ const BY_SCRIPT: &str = "x-dashboard-live";
 const WRITER: Duration = Duration::from_secs(2);
 /// How long a page waits for what revisions did to access. Later it says that this is not known.
 const EFFECTS: Duration = Duration::from_secs(2);
+/// The parameters with which a page searches, filters, sorts or traces: it has the place of a search, too.
+const SEARCHING: [&str; 6] = ["search", "sort", "source", "access", "use", "url"];
 /// The rows of a page of a table.
 pub(super) const ROWS: usize = 50;
 
@@ -43,8 +45,8 @@ pub(super) struct DashboardPage {
     intent: Intent<'static>,
     /// Whether `at` asks for an earlier revision.
     reads_earlier: bool,
-    /// Whether the page reads the history, searches or traces: it has the place of a search then, until its client goes (D52).
-    is_search: bool,
+    /// Whether the page reads the history. Its requests have the place of a search then, until their client goes (D52).
+    is_of_history: bool,
     /// Whether only the server that writes knows what it shows (D115).
     is_of_writer: bool,
     /// Whether the page stays as it is until it is loaded again.
@@ -55,7 +57,7 @@ pub(super) struct DashboardPage {
 impl DashboardPage {
     /// A page for everybody who reads.
     pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
-        let (reads_earlier, is_search, is_of_writer, is_still) = (false, false, false, false);
+        let (reads_earlier, is_of_history, is_of_writer, is_still) = (false, false, false, false);
         Self { path, intent: Intent::Read, reads_earlier, is_search, is_of_writer, is_still, render }
     }
 
@@ -64,9 +66,9 @@ impl DashboardPage {
         Self { reads_earlier: true, ..self }
     }
 
-    /// Shows something of the history, or what a search or a trace has found.
-    pub(super) const fn of_search(self) -> Self {
-        Self { is_search: true, ..self }
+    /// Shows something of the history.
+    pub(super) const fn of_history(self) -> Self {
+        Self { is_of_history: true, ..self }
     }
 
     /// Shows what only the server that writes knows.
@@ -358,7 +360,8 @@ where
     R: Fn(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
 {
     let Admissions { searches, renderings, .. } = &*request.app.admissions;
-    let place = if page.is_search { searches } else { renderings }.for_owner(&request.caller.owner)?;
+    let is_search = page.is_of_history || SEARCHING.iter().any(|name| !request.value(name).is_empty());
+    let place = if is_search { searches } else { renderings }.for_owner(&request.caller.owner)?;
     let draw = move |cancel: Cancel| {
         request.cancel = cancel;
         let content = render(&request)?;
@@ -366,7 +369,7 @@ where
         let html = layout::page(&request.root, &reader_of(&request), &content, is_live).into_string();
         Ok((html, request, render))
     };
-    if page.is_search { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
+    if is_search { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
 }
 
 /// Finds what revisions did to access, in the place of a read of earlier revisions: nobody holds another one meanwhile.

@@ -13,7 +13,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, HistoryFilter, Outcome};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render).of_search();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render).of_history();
 
 /// How many records are found at once, and how many are read for one page.
 const RECORDS: usize = 50;

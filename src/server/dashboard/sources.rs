@@ -17,7 +17,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_search().of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_history().of_writer();
 
 /// The text in place of an empty list.
 const NONE: &str = "No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one \

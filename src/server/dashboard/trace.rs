@@ -8,7 +8,7 @@ use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, tra
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::trace::RequestToTrace;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/trace", render).of_search().at_revisions();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/trace", render).at_revisions();
 
 /// The text before a URL is entered.
 const NONE: &str =
