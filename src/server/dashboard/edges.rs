@@ -55,7 +55,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if scan.rows.is_empty() {
             @if words.is_empty() && source.is_empty() && is_first {
                 (nothing(NONE))
-            } @else { (nothing("No edge is selected here.")) }
+            } @else { (nothing(&scan.nothing_text("edge"))) }
         } @else { (table(request, &scan.rows)) }
         (scan.limits(&words))
         (pager(request, "after", is_first, next, scan.next_text()))

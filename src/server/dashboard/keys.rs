@@ -56,7 +56,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             button { "Show" }
         }
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
-        @if scan.rows.is_empty() { (nothing("No key is selected here.")) }
+        @if scan.rows.is_empty() { (nothing(&scan.nothing_text("key"))) }
         @else { (elements::table("Keys", &columns, &rows)) }
         (scan.limits(&words))
         (pager(request, "before", before == u64::MAX, next, scan.next_text()))

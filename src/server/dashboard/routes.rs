@@ -59,7 +59,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             button { "Show" }
         }
         @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
-        @else if is_filtered { (nothing(if scan.is_cut { "Nothing found yet: the search can be continued." } else { "No route is selected here." })) }
+        @else if is_filtered { (nothing(&scan.nothing_text("route"))) }
         @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
         (scan.limits(&words))
         (pager(request, "after", after.is_empty(), next, scan.next_text()))
