@@ -144,8 +144,11 @@ fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyRe
     let is_changed = |list: &AccessList| changed.iter().any(|field| top_field(list) == field.as_str());
     let is_empty_now = |list: &AccessList| match has.iter().find(|it| it.field == list.field) {
         Some(now) => now.enforced && now.length == 0,
-        // The lists of a login go with its provider.
-        None => has.iter().any(|it| it.enforced && top_field(it) == top_field(list)),
+        // The lists of a login go with its provider. Those of the next one decide instead.
+        None => {
+            let mut others = has.iter().filter(|it| top_field(it) == top_field(list)).peekable();
+            others.peek().is_some_and(|it| it.enforced) && others.all(|it| it.length == 0)
+        }
     };
     had.into_iter().filter(|list| list.length > 0 && is_changed(list) && is_empty_now(list)).collect()
 }

@@ -351,6 +351,13 @@ fn emptied_rows() -> Vec<Row> {
             .send("PATCH /edges/https/{edge}", json!({"mutual_tls": {"certificate_authority_ids": []}}))
             .succeeds(200)
             .carries(WARNING, &emptied("mutual_tls.certificate_authority_ids")),
+        row("a PATCH to another login provider that has a list does not warn")
+            .route()
+            .send(&route, json!({"oauth": {"provider": {"github": {"organizations": ["shop"]}}}}))
+            .succeeds(200)
+            .send(&route, json!({"oauth": {"provider": {"google": {"email_domains": ["example.com"]}}}}))
+            .succeeds(200)
+            .lacks(WARNING),
     ];
     let deny = json!([{"actions": [{"type": "deny"}]}]);
     let metadata = samples::IDP_METADATA;
