@@ -40,9 +40,6 @@ use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 /// The longest list of known words in a help.
 const MOST_KNOWN: usize = 40;
 
-/// The parameter that searches texts, ignoring case.
-const SEARCH: &str = "q";
-
 /// A query parameter that selects resources.
 pub(crate) struct FilterParameter {
     /// The name.
@@ -51,48 +48,58 @@ pub(crate) struct FilterParameter {
     pub description: &'static str,
     /// The only kind that has it, if not all.
     kind: Option<Kind>,
-    /// Whether a resource is selected by a value; `None` for the expression, which is evaluated last, as it costs most.
-    selects: Option<Question>,
+    /// The question that a value asks of each resource; `None` for the expression, which is evaluated last, as it costs most.
+    question: Option<fn(&str) -> Question>,
 }
 
-type Question = fn(&Entry, &str) -> Result<bool, Fault>;
+/// Whether a resource is selected.
+type Question = Box<dyn Fn(&Entry) -> Result<bool, Fault> + Send + Sync>;
 
 static PARAMETERS: [FilterParameter; 6] = [
     FilterParameter {
         name: "filter",
         description: "A CEL expression over the resource as the API returns it, with masked secrets, such as `obj.description == 'shop'`.",
         kind: None,
-        selects: None,
+        question: None,
     },
     FilterParameter {
         name: "hostport",
         description: "Only edges that list this hostport, or this host with any port.",
         kind: Some(Kind::HttpsEdge),
-        selects: Some(lists_hostport),
+        question: Some(lists_hostport),
     },
     FilterParameter {
         name: "match",
         description: "Only routes with this `match`.",
         kind: Some(Kind::HttpsEdgeRoute),
-        selects: Some(|entry, value| Ok(entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value))),
+        question: Some(|value| {
+            let value = value.to_owned();
+            ask(move |entry| entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value))
+        }),
     },
     FilterParameter {
         name: "name",
         description: "Only resources with this name in their manifest.",
         kind: None,
-        selects: Some(|entry, value| Ok(entry.name() == Some(value))),
+        question: Some(|value| {
+            let value = value.to_owned();
+            ask(move |entry| entry.name() == Some(value.as_str()))
+        }),
     },
     FilterParameter {
         name: "source",
         description: "Only resources that this manifest source owns.",
         kind: None,
-        selects: Some(|entry, value| Ok(entry.is_owned_by(value))),
+        question: Some(|value| {
+            let value = value.to_owned();
+            ask(move |entry| entry.is_owned_by(&value))
+        }),
     },
     FilterParameter {
-        name: SEARCH,
+        name: "q",
         description: "Only resources with this text in the description, metadata, a hostport or the name, ignoring case.",
         kind: None,
-        selects: Some(has_text),
+        question: Some(has_text),
     },
 ];
 
@@ -114,7 +121,7 @@ pub(crate) fn read_parameters(kind: Kind, query: &str) -> Vec<(&'static str, Str
 /// A checked filter: all its parts must hold.
 pub(crate) struct Filter {
     expression: Option<(String, CelExpression)>,
-    questions: Vec<(Question, String)>,
+    questions: Vec<Question>,
 }
 
 impl Filter {
@@ -123,7 +130,7 @@ impl Filter {
         let (mut filter, mut faults) = (Self { expression: None, questions: Vec::new() }, Vec::new());
         for (name, value) in given {
             let Some(parameter) = parameters(kind).find(|parameter| parameter.name == *name) else { continue };
-            match parameter.selects {
+            match parameter.question {
                 None => match CelExpression::parse(value, shape::response_shape(kind)) {
                     Ok(expression) => filter.expression = Some((value.clone(), expression)),
                     Err(error) => faults.push(fault(&error, value)),
@@ -133,9 +140,7 @@ impl Filter {
                     let fault = Fault::new(Code::Parameter, format!("`{name}` must not be empty"));
                     faults.push(fault.at(*name).help("remove the parameter, or give it a value"));
                 }
-                // Once, and not for each resource.
-                Some(question) if *name == SEARCH => filter.questions.push((question, value.to_lowercase())),
-                Some(question) => filter.questions.push((question, value.clone())),
+                Some(question) => filter.questions.push(question(value)),
             }
         }
         if faults.is_empty() { Ok(filter) } else { Err(faults) }
@@ -149,8 +154,8 @@ impl Filter {
         entry: &Entry,
         meter: &CelMeter<'_>,
     ) -> Result<bool, Fault> {
-        for (selects, value) in &self.questions {
-            if !selects(entry, value)? {
+        for selects in &self.questions {
+            if !selects(entry)? {
                 return Ok(false);
             }
         }
@@ -168,25 +173,39 @@ impl Filter {
     }
 }
 
+fn ask(selects: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Question {
+    Box::new(move |entry: &Entry| Ok(selects(entry)))
+}
+
 /// Whether an edge lists a hostport, or a host with any port, in whatever spelling.
-fn lists_hostport(entry: &Entry, value: &str) -> Result<bool, Fault> {
-    Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| is_listed(edge, value)))
+fn lists_hostport(value: &str) -> Question {
+    let (host, port) = normal_hostport(value);
+    ask(move |entry| entry.spec_as::<HttpsEdge>().is_some_and(|edge| is_listed(edge, &host, port)))
 }
 
-fn is_listed(edge: &HttpsEdge, value: &str) -> bool {
-    let host = host_name(value);
+/// A host in its normal form, and the port if there is one.
+fn normal_hostport(value: &str) -> (String, Option<u16>) {
     // An IPv6 address without brackets has colons, and no port.
-    let whole = host_port(value).filter(|_| value.parse::<IpAddr>().is_err());
-    edge.addresses().any(|(_, _, address)| address.0 == host || whole.as_ref() == Some(&address))
+    match host_port(value).filter(|_| value.parse::<IpAddr>().is_err()) {
+        Some((host, port)) => (host, Some(port)),
+        None => (host_name(value), None),
+    }
 }
 
-/// Whether a resource has a text, which is in lower case.
-fn has_text(entry: &Entry, value: &str) -> Result<bool, Fault> {
-    let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
-    let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
-    let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
-    let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(entry.name());
-    Ok(texts.any(|text| text.to_lowercase().contains(value)))
+fn is_listed(edge: &HttpsEdge, host: &str, port: Option<u16>) -> bool {
+    edge.addresses().any(|(_, _, address)| address.0 == host && port.is_none_or(|port| port == address.1))
+}
+
+/// Whether a resource has a text.
+fn has_text(value: &str) -> Question {
+    let value = value.to_lowercase();
+    Box::new(move |entry: &Entry| {
+        let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
+        let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
+        let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
+        let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(entry.name());
+        Ok(texts.any(|text| text.to_lowercase().contains(&value)))
+    })
 }
 
 fn internal() -> Fault {
@@ -281,7 +300,8 @@ mod tests {
             ("docs.example.com", false),
             ("2001:db8::1:8443", false),
         ] {
-            assert_eq!(is_listed(&edge, value), expected, "{value}");
+            let (host, port) = normal_hostport(value);
+            assert_eq!(is_listed(&edge, &host, port), expected, "{value}");
         }
     }
 
