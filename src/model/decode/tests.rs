@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::model::diagnostics::Faults;
-use crate::model::diagnostics::fault::add_new_faults;
+use crate::model::diagnostics::fault::{add_faults_beside_fields, add_new_faults};
 use crate::syntax::yaml::Tape;
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
@@ -55,6 +55,17 @@ fn faults_behind_an_entry_that_was_left_out_have_the_index_of_the_document() {
     add_new_faults(&mut faults, found.into_vec());
     let paths: Vec<String> = faults.iter().map(|fault| fault.path.to_string()).collect();
     assert_eq!(paths, ["/tags/0", "/tags/2", "/tags/1", "/tags/4"]);
+}
+
+#[test]
+fn an_entry_that_already_has_a_fault_is_counted_among_those_left_out() {
+    // A number that JSON cannot represent is a fault of the body, and null from then on.
+    let mut faults = vec![Fault::new(Code::OutOfRange, "long").at(("tags", 0))];
+    let (_, found) = decode::<Sample>(tape(r#"{"tags": [null, "bad"]}"#).root(), None);
+    add_new_faults(&mut faults, found);
+    add_faults_beside_fields(&mut faults, [Fault::new(Code::InvalidFormat, "bad").at(("tags", 0))]);
+    let paths: Vec<String> = faults.iter().map(|fault| fault.path.to_string()).collect();
+    assert_eq!(paths, ["/tags/0", "/tags/1"]);
 }
 
 #[test]

@@ -257,8 +257,10 @@ pub(crate) fn add_new_faults(faults: &mut Vec<Fault>, found: impl IntoIterator<I
         count_left_out(&mut fault.path, &left_out);
         let tells =
             |known: &Fault| known.path.0.starts_with(&fault.path.0) || known.meant().is_some_and(|it| it == fault.path);
-        if !faults.iter().take(decoding_faults).any(tells) {
-            faults.push(fault);
+        match faults.iter_mut().take(decoding_faults).find(|known| tells(known)) {
+            // The entry is missing all the same.
+            Some(known) => known.left_out = known.left_out.take().or(fault.left_out),
+            None => faults.push(fault),
         }
     }
 }
