@@ -88,11 +88,6 @@ view! {
     }
 }
 
-/// Whether a `match` has control characters, so that it matches nothing: no client can send them in a host or a path.
-pub(crate) fn has_control_characters(selector: &str) -> bool {
-    selector.contains(char::is_control)
-}
-
 impl Check for HttpsEdgeRoute {
     fn check(&self, faults: &mut Faults) {
         if self.match_type.is_none() {
@@ -101,10 +96,10 @@ impl Check for HttpsEdgeRoute {
         if self.r#match.is_empty() {
             faults.report(Fault::required("match").help("set a path, a host, or a host and a path"));
         }
-        if has_control_characters(&self.r#match) {
+        if self.r#match.contains(char::is_control) {
             let message = format!("`match` cannot contain control characters (found `{}`)", printable(&self.r#match));
             let fault = Fault::new(Code::InvalidFormat, message).at("match");
-            faults.report(fault.help("remove them: no client can send them in a host or a path"));
+            faults.report(fault.help("remove them: they are invisible in reviews"));
         }
         check::texts(faults, &self.description, &self.metadata);
     }

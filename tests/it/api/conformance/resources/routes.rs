@@ -172,7 +172,7 @@ fn match_rows() -> Vec<Row> {
             .also("REQUIRED", "/oauth/provider/github/client_secret"),
     ];
     rows.extend(["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}", "/a\u{85}b"].map(|selector| {
-        row(format!("`{}` has a control character, which no request has", selector.escape_debug()))
+        row(format!("`{}` has a control character, which is invisible in reviews", selector.escape_debug()))
             .edge()
             .send(POST, json!({"match_type": "path_prefix", "match": selector}))
             .fails(400, "INVALID_FORMAT", "/match")
