@@ -122,7 +122,7 @@ fn store(app: &AppState, page: &mut Exposition) {
 /// A value of a followed source.
 type SourceGauge = fn(&SourceHandle) -> f64;
 
-/// Whether each source of the configuration is followed.
+/// Whether the loop of each source runs: of those that are followed, and of those that have not started.
 fn loops(registry: &SourceRegistry, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
     let unstarted = registry.unstarted();
     let waiting = unstarted.iter().flat_map(|parts| &parts.sources).map(|source| (label(source), flag(false)));
