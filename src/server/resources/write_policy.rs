@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 
 use crate::model::names::names;
-use crate::reconcile::check_new_source;
+use crate::reconcile::check_source;
 use crate::server::prelude::*;
 
 /// The name that stands for all sources that are not listed.
@@ -31,11 +31,15 @@ impl WritePolicy {
     pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
         let mut policies = WritePolicies::new();
         for (source, name) in entries {
-            // A pattern would look like a policy for the sources that it seems to select.
-            if source != ALL_OTHERS {
-                let help = "name each source, or use `*` for all others";
-                check_new_source(source).map_err(|fault| fault.at(source.as_str()).of_key().help(help))?;
-            }
+            // Existing sources can have names that new ones cannot. A pattern would look like a policy for the sources that it
+            // seems to select.
+            let checked = match source.contains('*') {
+                true if source == ALL_OTHERS => Ok(()),
+                true => Err(Fault::new(Code::InvalidFormat, format!("`{}` is not a source name", printable(source)))),
+                false => check_source(source),
+            };
+            let help = "name each source, or use `*` for all others";
+            checked.map_err(|fault| fault.at(source.as_str()).of_key().help(help))?;
             let policy = Self::from_name(name).ok_or_else(|| {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
                 fault.at(source.as_str()).help("use `drift`, `refuse` or `header`")
@@ -75,10 +79,11 @@ mod tests {
         assert_eq!(writes.policy("shop"), WritePolicy::Drift);
         writes.set(parse(r#"{"shop": "refuse", "*": "header"}"#).unwrap());
         assert_eq!((writes.policy("shop"), writes.policy("docs")), (WritePolicy::Refuse, WritePolicy::Header));
+        assert!(parse(r#"{"two words": "refuse"}"#).is_ok(), "an existing source can have the name");
         for (text, code, path) in [
             (r#"{"shop": "never"}"#, Code::UnknownValue, "/shop"),
             (r#"{"shop-*": "refuse"}"#, Code::InvalidFormat, "/shop-*"),
-            (r#"{"two words": "refuse"}"#, Code::InvalidFormat, "/two words"),
+            (r#"{" ": "refuse"}"#, Code::InvalidFormat, "/ "),
         ] {
             let fault = parse(text).unwrap_err();
             assert_eq!((fault.code, fault.path.to_string().as_str()), (code, path));
