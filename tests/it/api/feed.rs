@@ -318,6 +318,7 @@ fn a_client_of_another_machine_gets_no_keys_whatever_its_headers_say() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let read = |peer: Option<&str>| -> (u16, Value) {
         let mut request = axum::http::Request::get(CONFIGURATION)
+            .header("Host", "localhost")
             .header("Authorization", format!("Bearer {}", token.expose()))
             .header(VERSION_HEADER, "2")
             .header("X-Forwarded-For", "127.0.0.1")
