@@ -50,7 +50,8 @@ mod tests {
         let roles = format!("openid_connect:\n  roles: [{{{role}}}, {{{role}, sources: []}}, {{{role}, sources: }}]\n");
         assert_eq!(places(&roles), ["/openid_connect/roles/2/sources"]);
         let sources = "sources:\n- {name: a, scope: {kinds: [], adopt: [], hosts: [], roles: []}}\n\
-                       - name: b\n  verify:\n  scope:\n    kinds:\n    # - HttpsEdge\n    adopt: ~\n    hosts: null\n    roles:\n\
+                       - name: b\n  verify:\n  scope:\n    kinds:\n    # - HttpsEdge\n\
+                       \x20   adopt: ~\n    hosts: null\n    roles:\n\
                        - {name: c, scope: }\n";
         let expected = ["1/verify", "1/scope/kinds", "1/scope/adopt", "1/scope/hosts", "1/scope/roles", "2/scope"];
         assert_eq!(places(sources), expected.map(|place| format!("/sources/{place}")));
