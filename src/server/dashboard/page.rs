@@ -58,7 +58,7 @@ impl DashboardPage {
     /// A page for everybody who reads.
     pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
         let (reads_earlier, is_of_history, is_of_writer, is_still) = (false, false, false, false);
-        Self { path, intent: Intent::Read, reads_earlier, is_search, is_of_writer, is_still, render }
+        Self { path, intent: Intent::Read, reads_earlier, is_of_history, is_of_writer, is_still, render }
     }
 
     /// Shows an earlier revision if `at` asks for one.
