@@ -1,6 +1,8 @@
-//! Stops a reading whose result is no longer needed.
+//! Stops a reading whose result is no longer needed, or that has seen too much.
 
 use std::{fmt, sync::Arc};
+
+use super::limits::MOST_ENTRIES;
 
 /// Tells a reading whether to stop. A hostile repository or folder can make one take minutes, in which a server could not end.
 #[derive(Clone, Default)]
@@ -12,9 +14,12 @@ impl StopCheck {
         Self(Some(Arc::new(stops)))
     }
 
-    /// Whether to stop now.
-    pub(super) fn stops(&self) -> bool {
-        self.0.as_ref().is_some_and(|stops| stops())
+    /// Fails if a reading that has seen so many entries is to stop now.
+    pub(super) fn check(&self, seen: usize) -> Result<(), String> {
+        if self.0.as_ref().is_some_and(|stops| stops()) {
+            return Err("interrupted".to_owned());
+        }
+        if seen > MOST_ENTRIES { Err(format!("more than {MOST_ENTRIES} files and folders")) } else { Ok(()) }
     }
 }
 

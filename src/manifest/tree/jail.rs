@@ -219,11 +219,8 @@ impl Search<'_> {
     /// Counts an entry. Returns whether to visit it.
     fn goes_on(&mut self) -> bool {
         self.seen += 1;
-        if self.ended.is_none() && self.stop.stops() {
-            self.ended = Some("interrupted".to_owned());
-        }
-        if self.ended.is_none() && self.seen > MOST_ENTRIES {
-            self.ended = Some(format!("more than {MOST_ENTRIES} files and folders"));
+        if self.ended.is_none() {
+            self.ended = self.stop.check(self.seen).err();
         }
         self.ended.is_none()
     }

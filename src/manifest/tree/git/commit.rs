@@ -19,7 +19,7 @@ use crate::manifest::tree::contents::{manifest_file, value_of};
 use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable};
 use crate::manifest::tree::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use crate::manifest::tree::limits::{
-    MOST_DEPTH, MOST_ENTRIES, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many,
+    MOST_DEPTH, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many,
 };
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};
@@ -285,14 +285,8 @@ struct GitTreeEntry {
 impl<'r> Files<'r> {
     /// Counts entries, and checks whether to go on.
     fn visit(&self, entries: usize) -> Result<(), String> {
-        if self.stop.stops() {
-            return Err("interrupted".into());
-        }
         self.seen.set(self.seen.get().saturating_add(entries));
-        if self.seen.get() > MOST_ENTRIES {
-            return Err(format!("more than {MOST_ENTRIES} files and folders"));
-        }
-        Ok(())
+        self.stop.check(self.seen.get())
     }
 
     /// The size of an object, which is not read. Refuses one that is too large.
