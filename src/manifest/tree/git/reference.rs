@@ -79,21 +79,18 @@ impl RefTree {
         inside: PathBuf,
         verifier: Option<CommitVerifier>,
     ) -> Self {
-        let (lineage, surrounding, allow_outside_files) = (None, Vec::new(), false);
-        let (values, stop) = (Arc::default(), StopCheck::default());
-        let (last, refused) = (Lock::default(), Lock::default());
         Self {
             place,
             revision,
             verifier,
-            lineage,
+            lineage: None,
             inside,
-            surrounding,
-            allow_outside_files,
-            values,
-            stop,
-            last,
-            refused,
+            surrounding: Vec::new(),
+            allow_outside_files: false,
+            values: Arc::default(),
+            stop: StopCheck::default(),
+            last: Lock::default(),
+            refused: Lock::default(),
         }
     }
 
