@@ -73,27 +73,20 @@ static PARAMETERS: [FilterParameter; 6] = [
         description: "Only routes with this `match`.",
         kind: Some(Kind::HttpsEdgeRoute),
         question: Some(|value| {
-            let value = value.to_owned();
-            ask(move |entry| entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value))
+            ask(value, |entry, value| entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value))
         }),
     },
     FilterParameter {
         name: "name",
         description: "Only resources with this name in their manifest.",
         kind: None,
-        question: Some(|value| {
-            let value = value.to_owned();
-            ask(move |entry| entry.name() == Some(value.as_str()))
-        }),
+        question: Some(|value| ask(value, |entry, value| entry.name() == Some(value))),
     },
     FilterParameter {
         name: "source",
         description: "Only resources that this manifest source owns.",
         kind: None,
-        question: Some(|value| {
-            let value = value.to_owned();
-            ask(move |entry| entry.is_owned_by(&value))
-        }),
+        question: Some(|value| ask(value, |entry, value| entry.is_owned_by(value))),
     },
     FilterParameter {
         name: "q",
@@ -173,14 +166,15 @@ impl Filter {
     }
 }
 
-fn ask(selects: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Question {
-    Box::new(move |entry: &Entry| Ok(selects(entry)))
+fn ask(value: &str, selects: fn(&Entry, &str) -> bool) -> Question {
+    let value = value.to_owned();
+    Box::new(move |entry: &Entry| Ok(selects(entry, &value)))
 }
 
 /// Whether an edge lists a hostport, or a host with any port, in whatever spelling.
 fn lists_hostport(value: &str) -> Question {
     let (host, port) = normal_hostport(value);
-    ask(move |entry| entry.spec_as::<HttpsEdge>().is_some_and(|edge| is_listed(edge, &host, port)))
+    Box::new(move |entry: &Entry| Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| is_listed(edge, &host, port))))
 }
 
 /// A host in its normal form, and the port if there is one.
