@@ -61,9 +61,9 @@ impl<'a> LiveSources<'a> {
 
     /// Follows none, whatever the configuration has, because parts of the server have not started.
     pub(in crate::cli) fn unstarted(self, wanted: &[ConfiguredSource], reason: String) -> Self {
-        let paused = Self { unstarted: Some(reason), ..self };
-        paused.show_unstarted(wanted);
-        paused
+        let sources = Self { unstarted: Some(reason), ..self };
+        sources.show_unstarted(wanted);
+        sources
     }
 
     /// Shows the sources that wait for parts of the server. Beside a server that writes, none does.

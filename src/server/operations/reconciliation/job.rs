@@ -259,7 +259,7 @@ impl<'a> ReconciliationJob<'a> {
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
             reconciliation: revision.and_then(|revision| find(&self.app.served, revision).ok().flatten()),
-            followed: is_followed(self.app, &self.options.source),
+            followed: self.app.sources.registry.is_configured(&self.options.source),
             traced: self.traced.clone(),
             routing: self.routing.clone(),
         };
@@ -297,17 +297,12 @@ fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), A
     let wanted = intent(&request.source, request.dry_run);
     permission::allows(caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
     app.access.check_change(caller, &wanted)?;
-    if is_followed(app, &request.source) && !request.dry_run {
+    if app.sources.registry.is_configured(&request.source) && !request.dry_run {
         // The loop would revert everything in its next run.
         let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at("source");
         return Err(ApiError::new(fault.help(wire::FOLLOWED_HELP)));
     }
     Ok(())
-}
-
-/// Whether the server reconciles a source from its own manifests, or does so once its parts have started.
-pub(in crate::server::operations) fn is_followed(app: &AppState, source: &str) -> bool {
-    app.sources.registry.is_configured(source)
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

@@ -20,8 +20,6 @@ use job::ReconciliationJob;
 use upload::Upload;
 use wire::{PATH, Request, Run};
 
-pub(super) use job::is_followed;
-
 /// The manifest of the example.
 const MANIFEST: &str =
     "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";

@@ -10,7 +10,6 @@ use crate::reconcile::run::destroy::Destroy;
 use crate::reconcile::sync_loop::sync_log;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::{self, ChangeRequest, check_refusals, fault, permit};
-use crate::server::operations::reconciliation::is_followed;
 use crate::server::operations::reconciliation::wire::followed_message;
 
 pub(in crate::server::operations) static CREATE: ApiOperation = ApiOperation::post("/sources/{name}/destroy", Intent::Propose, |method| on(method, create))
@@ -106,5 +105,6 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
 /// The refusal of a source that the server reconciles itself: its next sync would create everything again.
 fn followed(app: &AppState, source: &str) -> Option<Diagnostic> {
     let help = "remove the source from the server's configuration first; its resources stay until it is destroyed";
-    is_followed(app, source).then(|| Diagnostic::error(Code::Conflict, followed_message(source)).help(help))
+    let is_configured = app.sources.registry.is_configured(source);
+    is_configured.then(|| Diagnostic::error(Code::Conflict, followed_message(source)).help(help))
 }
