@@ -5,7 +5,7 @@ use clap::Args;
 use super::source_args::Loading;
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
-use crate::manifest::tree::{CommitTree, SurroundedTree, UnsetValues};
+use crate::manifest::tree::{CommitTree, StopCheck, SurroundedTree, UnsetValues};
 
 /// The surrounding manifests: what the manifests use without owning it.
 #[derive(Debug, Clone, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct SurroundingArgs {
 impl SurroundingArgs {
     /// Manifests on disk with the surrounding manifests.
     pub(crate) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
-        loading.tree(paths, &self.with, UnsetValues::Require)
+        loading.tree(paths, &self.with, UnsetValues::Require, &StopCheck::default())
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) struct ReviewArgs {
 impl ReviewArgs {
     /// Manifests on disk with the surrounding manifests.
     pub(super) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
-        loading.tree(paths, &self.surrounding.with, self.secrets)
+        loading.tree(paths, &self.surrounding.with, self.secrets, &StopCheck::default())
     }
 
     /// Manifests at a Git revision, with the surrounding manifests at that revision.

@@ -15,13 +15,9 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Reads files and folders with these options, and `around` as the surrounding manifests if there are any.
-    pub(crate) fn tree(&self, paths: &[PathBuf], around: &[PathBuf], unset: UnsetValues) -> Arc<dyn Tree> {
-        self.stoppable(paths, around, unset, &StopCheck::default())
-    }
-
-    /// Like [`Self::tree`], until `stop` says so.
-    pub(crate) fn stoppable(
+    /// Reads files and folders with these options, and `around` as the surrounding manifests if there are any, until `stop`
+    /// says so.
+    pub(crate) fn tree(
         &self,
         paths: &[PathBuf],
         around: &[PathBuf],

@@ -222,7 +222,7 @@ impl ConfiguredSource {
         let values = Arc::new(SourceValues::new(self.values));
         let (tree, watched): (Arc<dyn Tree>, Vec<PathBuf>) = match self.repository {
             None => {
-                let tree = loading.stoppable(&location.paths, &surrounding, UnsetValues::Require, &stop);
+                let tree = loading.tree(&location.paths, &surrounding, UnsetValues::Require, &stop);
                 let watched = location.paths.iter().cloned().chain(surrounding).collect();
                 (tree, watched)
             }
