@@ -73,13 +73,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Records that a run has failed before its plan.
     pub(super) fn fail(&mut self, found: Vec<Diagnostic>) {
-        let findings = RunFindings::default().failed(&found);
-        self.record(RunResult {
-            report: RunReport::Failed(found),
-            findings,
-            author: self.options.author(),
-            left: BTreeSet::new(),
-        });
+        let (findings, author) = (RunFindings::default().failed(&found), self.options.author());
+        self.record(RunResult { report: RunReport::Failed(found), findings, author, left: BTreeSet::new() });
     }
 
     /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
