@@ -25,7 +25,7 @@ use super::memory::MemoryEngine;
 use super::postgres::{self, PostgresEngine};
 use super::read_again::read_again;
 use super::revision::Revision;
-use super::seal::{Keyring, MasterKeySource, NewMaster};
+use super::seal::{Keyring, MasterKeySource, NewMaster, StoreId};
 use super::session_kind::SessionKind;
 use super::speculative::NextState;
 use crate::cache::VersionedCache;
@@ -104,7 +104,18 @@ impl Store {
         retention: Retention,
         source: &MasterKeySource,
     ) -> Result<Self, StoreError> {
-        Self::open_for(address.as_ref(), retention, SessionKind::Long, source)
+        Self::open_known(address.as_ref(), retention, source, None)
+    }
+
+    /// Opens a store as [`Store::open_encrypted`] does. Fails if this process has had one in the database open, and it is another
+    /// one by now.
+    pub(crate) fn open_known(
+        address: &Path,
+        retention: Retention,
+        source: &MasterKeySource,
+        known: Option<StoreId>,
+    ) -> Result<Self, StoreError> {
+        Self::open_for(address, retention, SessionKind::Long, source, known)
     }
 
     /// Opens a store for one command: a checkpoint that is due is written now, while the command does something else,
@@ -114,7 +125,7 @@ impl Store {
         retention: Retention,
         source: &MasterKeySource,
     ) -> Result<Self, StoreError> {
-        let store = Self::open_for(address.as_ref(), retention, SessionKind::Brief, source)?;
+        let store = Self::open_for(address.as_ref(), retention, SessionKind::Brief, source, None)?;
         store.checkpoint_if_wanted(&mut store.queue.lock());
         Ok(store)
     }
@@ -124,9 +135,10 @@ impl Store {
         retention: Retention,
         session: SessionKind,
         source: &MasterKeySource,
+        known: Option<StoreId>,
     ) -> Result<Self, StoreError> {
         if postgres::url_of(address).is_some() {
-            let engine = PostgresEngine::open(address, session, source, None)?;
+            let engine = PostgresEngine::open(address, session, source, known)?;
             return Self::load_from(Arc::new(engine), retention, session);
         }
         match address.to_str() {

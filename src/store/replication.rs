@@ -31,17 +31,6 @@ impl Store {
         self.keyring.as_ref().map(|keyring| keyring.store())
     }
 
-    /// Opens a store in a database again, which this process has had open, to write to it. Fails if it is another one by now.
-    pub(crate) fn open_known(
-        address: &Path,
-        retention: Retention,
-        source: &MasterKeySource,
-        known: StoreId,
-    ) -> Result<Self, StoreError> {
-        let engine = PostgresEngine::open(address, SessionKind::Long, source, Some(known))?;
-        Self::load_from(Arc::new(engine), retention, SessionKind::Long)
-    }
-
     /// Opens a store in a database to follow the process that writes it. Returns none if there is no store. Fails if this process has
     /// had one open, and it is another one by now.
     pub(crate) fn open_to_follow(

@@ -62,11 +62,7 @@ impl StoreArgs {
 
     /// Opens the store as the server that writes to it.
     pub(crate) fn open_to_write(&self, retention: &RetentionArgs, known: Option<StoreId>) -> Result<Store, Failure> {
-        let (kept, source) = (retention.retention(), self.master_key.source()?);
-        let store = match known {
-            Some(known) => Store::open_known(&self.store, kept, &source, known)?,
-            None => Store::open_encrypted(&self.store, kept, &source)?,
-        };
+        let store = Store::open_known(&self.store, retention.retention(), &self.master_key.source()?, known)?;
         opened(store, retention, |warning| tracing::warn!("{warning}"))
     }
 
