@@ -12,11 +12,6 @@ use crate::support::{
 const CHANGE: Duration = Duration::from_secs(20);
 const HEADER: &str = "edgewright-local-copy";
 
-/// The options of a store in a database.
-fn store(postgres: &Postgres, database: &str) -> String {
-    format!("--store {} --master-key-file {}", postgres.url(database), postgres.master_key().display())
-}
-
 /// The options of a server on a store, without a copy.
 fn server(store: &str) -> String {
     format!("{store} --security-log security.log --base-url http://gateway.test")
@@ -53,7 +48,7 @@ fn is_back(serve: &Serve) {
 #[test]
 fn a_server_starts_and_answers_while_the_database_is_away() {
     let Some(postgres) = Postgres::start() else { return };
-    let (folder, store) = (Folder::new(), store(&postgres, &postgres.database()));
+    let (folder, store) = (Folder::new(), postgres.options(&postgres.database()));
     let created = folder.ok(&format!("keys create {store} --role gateway --owner bot_gateway"));
     let gateway = created.out.trim();
     let options = format!("{} --local-copy copy", server(&store));
@@ -108,7 +103,7 @@ fn a_server_starts_and_answers_while_the_database_is_away() {
 fn a_copy_that_is_behind_catches_up_and_one_of_another_store_is_replaced() {
     let Some(postgres) = Postgres::start() else { return };
     let (folder, databases) = (Folder::new(), [postgres.database(), postgres.database()]);
-    let [first, other] = databases.map(|database| server(&store(&postgres, &database)));
+    let [first, other] = databases.map(|database| server(&postgres.options(&database)));
     for (options, name) in [(format!("{first} --local-copy copy"), "one"), (first.clone(), "two")] {
         let serve = folder.serve(&options);
         assert_eq!(create(&serve, name).status, 201);
@@ -141,7 +136,7 @@ fn a_copy_that_is_behind_catches_up_and_one_of_another_store_is_replaced() {
 fn what_a_database_has_lost_is_said_and_stays_beside_the_copy() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("{} --local-copy copy", server(&store(&postgres, &database)));
+    let options = format!("{} --local-copy copy", server(&postgres.options(&database)));
     let sql = |sql: &str| postgres.psql("postgres", sql).unwrap();
     let serve = folder.serve(&options);
     assert_eq!(create(&serve, "kept-one").status, 201);
@@ -177,7 +172,7 @@ fn what_a_database_has_lost_is_said_and_stays_beside_the_copy() {
 #[test]
 fn a_disk_that_is_full_holds_up_the_copy_alone() {
     let Some(postgres) = Postgres::shared() else { return };
-    let (folder, store) = (Folder::new(), store(&postgres, &postgres.database()));
+    let (folder, store) = (Folder::new(), postgres.options(&postgres.database()));
     let options = format!("{} --local-copy copy", server(&store));
     let serve = folder.serve_with(&options, &[("FAILPOINTS", "log.write=return(full)")]);
     for name in ["one", "two"] {

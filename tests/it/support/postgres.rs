@@ -226,6 +226,11 @@ impl Postgres {
         self.path("master.key")
     }
 
+    /// The options of a store in a database.
+    pub(crate) fn options(&self, database: &str) -> String {
+        format!("--store {} --master-key-file {}", self.url(database), self.master_key().display())
+    }
+
     /// Opens the store in a database for writing.
     pub(crate) fn open(&self, database: &str) -> Result<Store, StoreError> {
         let source = MasterKeySource::File(self.master_key());

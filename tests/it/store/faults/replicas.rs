@@ -115,8 +115,7 @@ impl Replica {
 impl Cluster {
     fn start(postgres: &Postgres, random: &mut StdRng) -> Self {
         let database = postgres.database();
-        let store =
-            format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+        let store = postgres.options(&database);
         let replica = |_| {
             // The kernel gives a port again only after all others.
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();

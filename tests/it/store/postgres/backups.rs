@@ -233,7 +233,7 @@ fn a_backup_during_commits_is_one_revision() {
 fn a_server_backs_up_its_database() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::with_storefront(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     folder.ok(&format!("reconcile storefront {options}"));
     let serve = folder.serve(&options);
     has(&client(&folder, &serve, "backup a.backup"), &["Backed up revision 2"]);

@@ -71,7 +71,7 @@ fn the_history_is_cut_by_its_limits() {
 fn the_history_is_cut_by_its_age_and_not_because_clocks_differ() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     let store = postgres.open(&database).unwrap();
     for number in 1..=16 {
         commit(&store, vec![small(number)]).unwrap();
@@ -113,7 +113,7 @@ fn a_row_that_was_changed_is_found() {
 fn a_column_that_differs_from_what_it_repeats_is_found() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     let store = postgres.open(&database).unwrap();
     for number in 1..=3 {
         commit(&store, vec![small(number)]).unwrap();

@@ -35,7 +35,7 @@ fn a_connection_that_is_cut_is_opened_again() {
 fn a_database_that_is_away_is_told_of_quickly_and_nothing_has_to_be_restarted() {
     let Some(postgres) = Postgres::start() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     let serve = folder.serve(&options);
     let create = || serve.call("POST", "/ip_restrictions", r#"{"type": "api", "description": "a"}"#);
     assert_eq!(create().status, 201);

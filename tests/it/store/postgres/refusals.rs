@@ -15,7 +15,7 @@ const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name
 fn secrets_are_sealed_and_former_ones_can_be_destroyed() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     folder.write("m/a.yaml", ROUTE);
     for secret in ["hunter2-first", "hunter2-second"] {
         folder.write("m/s.txt", secret);

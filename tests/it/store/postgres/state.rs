@@ -12,7 +12,7 @@ use crate::support::{
 fn a_row_that_no_commit_has_written_is_refused_by_everything_that_reads_the_state() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     let store = postgres.open(&database).unwrap();
     commit(&store, vec![small(1), small(2), small(3)]).unwrap();
     let before = content(&store);
@@ -62,7 +62,7 @@ fn a_row_that_no_commit_has_written_is_refused_by_everything_that_reads_the_stat
 fn the_sum_of_the_state_follows_every_write() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let options = postgres.options(&database);
     for number in 1..=3 {
         let store = postgres.open(&database).unwrap();
         commit(&store, vec![small(2 * number), small(2 * number + 1)]).unwrap();
