@@ -100,9 +100,7 @@ fn an_ignore_file_leaves_files_out_wherever_manifests_are_read() {
     assert!(diff.out.contains("0 to create, 1 to change"), "{}", diff.out);
     // A file that is named itself is read, and a pattern that is none is an error.
     assert_eq!(folder.run("validate m/package.json").code, 3);
-    for pattern in ["[z-a]", "a[", "[!"] {
-        folder.write("m/.edgewrightignore", &format!("{pattern}\n"));
-        let run = folder.run("validate m");
-        assert!(run.code == 3 && run.err.contains("m/.edgewrightignore:1:1"), "{pattern}: {}", run.all());
-    }
+    folder.write("m/.edgewrightignore", "a[\n");
+    let run = folder.run("validate m");
+    assert!(run.code == 3 && run.err.contains("m/.edgewrightignore:1:1"), "{}", run.all());
 }
