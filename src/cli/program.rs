@@ -65,8 +65,8 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let is_by_flag_only = command::current_context(&cli.command) == CurrentContext::OnlyByFlag;
-    config.add_refused_options(&command, &matches, is_by_flag_only);
+    let server_by_flag_only = command::current_context(&cli.command) == CurrentContext::OnlyByFlag;
+    config.add_refused_options(&command, &matches, server_by_flag_only);
     if matches!(cli.command, Command::Validate(_)) {
         diagnostics::diagnostics(config.refused_by_server(&serve::command()).as_slice());
         diagnostics::diagnostics(&serve::check_file(&mut config));
