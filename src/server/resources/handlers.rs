@@ -228,13 +228,10 @@ impl ApiRequest<'_> {
             let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(spec), fields: fields.clone() };
             self.allows(&operation).map_err(|fault| self.caller.refused(fault))?;
         }
-        let fixed = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
-        let mut faults = self.faults_with(fixed.into_iter().chain(found));
+        let mut faults = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
+        faults.extend(found);
         let patch_with = |spec| Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
-        if let Some(spec) = spec.clone().filter(|_| !faults.is_empty()) {
-            self.add_beside(&mut faults, patch_with(spec), None).await?;
-        }
-        let spec = body_fields::without_faults(spec, faults)?;
+        let spec = self.valid(spec, faults, None, patch_with).await?;
         let operation = patch_with(Arc::clone(&spec));
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
@@ -321,12 +318,15 @@ impl ApiRequest<'_> {
         slot: Option<&'static Slot>,
         operation: impl FnOnce(T) -> Operation,
     ) -> Result<T, ApiError> {
-        let mut faults = self.faults_with(found);
+        let mut faults = self.body_faults.clone();
+        add_new_faults(&mut faults, found);
         if !faults.is_empty()
             && let Some(operation) = decoded.clone().map(operation)
             && self.allows(&operation).is_ok()
         {
-            self.add_beside(&mut faults, operation, slot).await?;
+            let snapshot = Arc::clone(&self.snapshot);
+            let beside = blocking(move || Ok(snapshot.faults_beside_fields(&operation))).await?;
+            add_faults_beside_fields(&mut faults, beside.into_iter().map(|fault| in_body(fault, slot)));
         }
         body_fields::without_faults(decoded, faults)
     }
@@ -335,26 +335,6 @@ impl ApiRequest<'_> {
     fn allows(&self, operation: &Operation) -> Result<(), Fault> {
         let address = guards::client_of(&self.headers);
         permission::allows_request(&self.caller, address, std::slice::from_ref(operation), &self.snapshot)
-    }
-
-    /// The faults of the body, and those that were found in its fields.
-    fn faults_with(&self, found: impl IntoIterator<Item = Fault>) -> Vec<Fault> {
-        let mut faults = self.body_faults.clone();
-        add_new_faults(&mut faults, found);
-        faults
-    }
-
-    /// Adds the faults that an operation would have beside those in the fields of the body.
-    async fn add_beside(
-        &self,
-        faults: &mut Vec<Fault>,
-        operation: Operation,
-        slot: Option<&'static Slot>,
-    ) -> Result<(), ApiError> {
-        let snapshot = Arc::clone(&self.snapshot);
-        let beside = blocking(move || Ok(snapshot.faults_beside_fields(&operation))).await?;
-        add_faults_beside_fields(faults, beside.into_iter().map(|fault| in_body(fault, slot)));
-        Ok(())
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
