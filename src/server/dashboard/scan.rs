@@ -114,19 +114,16 @@ pub(super) struct SearchWords {
 impl SearchWords {
     /// Splits the text of a search into its first different words.
     pub(super) fn new(text: &str) -> Self {
-        let end = text.char_indices().nth(MOST_CHARACTERS).map(|(end, _)| end);
+        let short: String = text.chars().take(MOST_CHARACTERS).collect();
         let mut words = Vec::new();
-        for word in text.get(..end.unwrap_or(text.len())).unwrap_or_default().split_whitespace() {
-            let word = word.to_lowercase();
-            if words.contains(&word) {
-                continue;
+        for word in short.split_whitespace().map(str::to_lowercase) {
+            if !words.contains(&word) {
+                words.push(word);
             }
-            if words.len() == MOST_WORDS {
-                return Self { words, is_limited: true };
-            }
-            words.push(word);
         }
-        Self { words, is_limited: end.is_some() }
+        let is_limited = short.len() < text.len() || words.len() > MOST_WORDS;
+        words.truncate(MOST_WORDS);
+        Self { words, is_limited }
     }
 
     /// Whether each word is in one of these texts.
