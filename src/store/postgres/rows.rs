@@ -126,10 +126,10 @@ impl GroupRows {
 /// What columns of a commit repeat of its content, so that an index or a sum has it.
 #[derive(PartialEq, Eq)]
 pub(super) struct RepeatedColumns {
-    pub(super) made: Option<i64>,
-    pub(super) at: i64,
-    pub(super) source: Option<Vec<u8>>,
-    pub(super) bytes: i64,
+    made: Option<i64>,
+    at: i64,
+    source: Option<Vec<u8>>,
+    bytes: i64,
 }
 
 impl RepeatedColumns {
