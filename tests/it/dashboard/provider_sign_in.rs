@@ -228,10 +228,6 @@ fn a_person_is_refused_while_the_server_runs_and_a_rekey_signs_everybody_out() {
     provider.script().claims = json!({});
     folder.write(CONFIG, &provider.section());
     until("the end of the refusal", || is_open(&cookie).then_some(()));
-    folder.write(CONFIG, &format!("{}  refused: ['Person:ADA@example.com']\n", provider.section()));
-    until("the refusal in another form", || (!is_open(&cookie)).then_some(()));
-    folder.write(CONFIG, &provider.section());
-    until("the end of that refusal", || is_open(&cookie).then_some(()));
     assert!(!serve.said().contains("after a restart"), "{}", serve.said());
     let rekeyed = serve.call("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
     assert_eq!(rekeyed.status, 200, "{}", rekeyed.body);
