@@ -161,30 +161,16 @@ mod tests {
 
     #[test]
     fn texts_of_others_are_escaped() {
-        let hostile = "<script>alert(1)</script>\"'&";
-        let text = || html! { p { (hostile) } };
+        let hostile = "<script>alert(1)</script>\"'&a\u{202e}b\rc ew_ak_1_Zirnp3rqEUFId13vm5Ms2LsUY6D";
+        let text = || html! { p title=(hostile) { (hostile) } pre { "- one\n" "+ two\n" } };
         let reader = PageReader { name: hostile.to_owned(), form_token: hostile.to_owned(), revision: 7 };
         let content = PageContent { title: hostile.to_owned(), section: "Overview", body: text() };
         for page in [page("./", &reader, &content, true), outside("./", hostile, &text())] {
             let page = page.into_string();
             assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)"), "{page}");
             assert!(!page.contains("style=\"") && !page.contains(" onclick"), "{page}");
-        }
-    }
-
-    #[test]
-    fn what_changes_the_display_is_escaped_wherever_it_is() {
-        let hostile = "a\u{202e}b\rc ew_ak_1_Zirnp3rqEUFId13vm5Ms2LsUY6D";
-        let text = || html! { p title=(hostile) { (hostile) } pre { "- one\n" "+ two\n" } };
-        let reader = PageReader { name: hostile.to_owned(), form_token: "f".to_owned(), revision: 7 };
-        let content = PageContent { title: hostile.to_owned(), section: "Overview", body: text() };
-        for page in [page("./", &reader, &content, true), outside("./", hostile, &text())] {
-            let page = page.into_string();
             assert!(!page.contains(['\u{202e}', '\r']) && !page.contains("Zirnp3"), "{page}");
-            assert!(
-                page.contains("<p title=\"a\\u{202e}b\\rc ew_ak_1_***\">a\\u{202e}b\\rc ew_ak_1_***</p>"),
-                "{page}"
-            );
+            assert!(page.matches("&amp;a\\u{202e}b\\rc ew_ak_1_***").count() > 1, "{page}");
             assert!(page.contains("<pre>- one\n+ two\n</pre>"), "{page}");
         }
     }

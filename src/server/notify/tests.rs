@@ -41,9 +41,13 @@ fn target(path: &Path) -> NotificationTarget {
     NotificationTarget { name: "audit".into(), filter: EventFilter::default(), sink }
 }
 
-fn outbox(store: Arc<Store>, cursors: Cursors, transitions: TransitionLog) -> Outbox {
-    let (names, base_url) = (vec!["audit".into()], String::new());
-    Outbox { store, cursors, transitions, names, base_url, scope: [0; 32], stop: StopSignal::default() }
+/// Delivers what follows the present revision to a file.
+fn delivery(store: &Arc<Store>, log: &Path) -> (Arc<Outbox>, Delivery) {
+    let cursors = Cursors::open(store, 0, ["audit"].into_iter()).unwrap();
+    let (transitions, names) = (TransitionLog::open(store).unwrap(), vec!["audit".into()]);
+    let (store, base_url, scope, stop) = (Arc::clone(store), String::new(), [0; 32], StopSignal::default());
+    let outbox = Arc::new(Outbox { store, cursors, transitions, names, base_url, scope, stop });
+    (Arc::clone(&outbox), Delivery::new(outbox, target(log)))
 }
 
 /// The lines of a file, once it has so many.
@@ -111,12 +115,10 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     let store = Arc::new(Store::with_engine(Arc::new(Forgetful::default()), Retention::default()).unwrap());
     commit(&store);
     // The target's cursor is after revision 1.
-    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
-    let transitions = TransitionLog::open(&store).unwrap();
+    let (_, mut delivery) = delivery(&store, &log);
     for _ in 0..6 {
         commit(&store);
     }
-    let mut delivery = Delivery::new(Arc::new(outbox(store, cursors, transitions)), target(&log));
     while delivery.step().unwrap() {}
     let told = lines(&log, 3);
     assert_eq!(told[0]["type"], "gap");
@@ -174,13 +176,10 @@ fn a_writer_that_was_overtaken_notifies_nobody_any_more() {
     let engine = OvertakenEngine::default();
     let is_overtaken = Arc::clone(&engine.is_overtaken);
     let store = Arc::new(Store::with_engine(Arc::new(engine), Retention::default()).unwrap());
-    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
-    let transitions = TransitionLog::open(&store).unwrap();
+    let (outbox, mut delivery) = delivery(&store, &log);
     for _ in 0..5 {
         commit(&store);
     }
-    let outbox = Arc::new(outbox(store, cursors, transitions));
-    let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
     assert!(delivery.step().unwrap());
     is_overtaken.store(true, Ordering::SeqCst);
     delivery.run();
@@ -194,8 +193,7 @@ fn an_event_follows_the_revision_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("changes.jsonl");
     let store = Arc::new(Store::open("memory:").unwrap());
-    let transitions = TransitionLog::open(&store).unwrap();
-    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
+    let (outbox, mut delivery) = delivery(&store, &log);
     commit(&store);
     let reported = |digest: &str| ReportedState {
         r#type: EventType::SourceInvalid,
@@ -203,7 +201,7 @@ fn an_event_follows_the_revision_of_its_time() {
         digests: [digest.to_owned()].into(),
     };
     for digest in ["a", "b"] {
-        transitions.note_source(
+        outbox.transitions.note_source(
             "shop",
             store.snapshot().revision,
             || ObservedSource::Troubled(reported(digest)),
@@ -214,8 +212,6 @@ fn an_event_follows_the_revision_of_its_time() {
         );
         commit(&store);
     }
-    let outbox = Arc::new(outbox(store, cursors, transitions));
-    let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
     while delivery.step().unwrap() {}
     let types: Vec<Value> = lines(&log, 5).into_iter().map(|line| line["type"].clone()).collect();
     let (revision, invalid) = ("revision.applied", "source.invalid");
