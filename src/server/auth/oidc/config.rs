@@ -259,7 +259,7 @@ mod tests {
         let grants = (0..MOST_MAPPINGS).map(|at| format!("{at:016}")).collect();
         let refusable = claims.refusable_names("nickname").map(name_digest).collect();
         let person =
-            SignedInPerson::new("https://a", "1", claims.name("nickname"), grants).with_refusable_names(refusable);
+            SignedInPerson::new("https://a", "1", claims.name("nickname"), grants).with_names(false, refusable);
         assert_eq!((person.given_name().len(), person.refusable_names.len()), (MOST_NAME_BYTES, 15));
         let sealer = SessionSealer::new(Arc::new(Store::open(MEMORY).unwrap()));
         let sealed = sealer.seal(&DashboardSession::of_person(person)).unwrap();

@@ -149,9 +149,8 @@ impl OpenIdConnect {
         let claims = PersonClaims(&claims);
         let (name, grants) = (claims.name(name_claim), grants(roles, issuer, &claims));
         let is_verified = name.is_some_and(|name| claims.verifies(name));
-        let person = SignedInPerson::new(issuer, claims.subject(), name, grants);
-        let names = claims.refusable_names(name_claim).map(name_digest).collect();
-        Ok(person.with_verified_name(is_verified).with_refusable_names(names))
+        let refusable = claims.refusable_names(name_claim).map(name_digest).collect();
+        Ok(SignedInPerson::new(issuer, claims.subject(), name, grants).with_names(is_verified, refusable))
     }
 
     /// A person as a caller, with the rights of today; none if there are none, or if the person is refused.

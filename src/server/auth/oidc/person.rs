@@ -35,14 +35,9 @@ impl SignedInPerson {
         Self { name, is_verified: false, owner, grants, refusable_names: BTreeSet::new() }
     }
 
-    /// Notes whether the provider has verified the name.
-    pub(super) fn with_verified_name(self, is_verified: bool) -> Self {
-        Self { is_verified, ..self }
-    }
-
-    /// Notes the digests of all names that the provider gives.
-    pub(super) fn with_refusable_names(self, refusable_names: BTreeSet<String>) -> Self {
-        Self { refusable_names, ..self }
+    /// Notes whether the provider has verified the name, and the digests of all names that it gives.
+    pub(super) fn with_names(self, is_verified: bool, refusable_names: BTreeSet<String>) -> Self {
+        Self { is_verified, refusable_names, ..self }
     }
 
     /// The name that the provider gives.
@@ -86,7 +81,7 @@ mod tests {
         let chosen = person("https://a", "1", Some("ada@example.com"));
         let name = format!("ada@example.com ({})", chosen.owner());
         assert_eq!((chosen.key().as_str(), &*chosen.name()), (format!("person:{name}").as_str(), name.as_str()));
-        let ada = chosen.with_verified_name(true);
+        let ada = SignedInPerson { is_verified: true, ..chosen };
         assert_eq!((ada.key().as_str(), &*ada.name()), ("person:ada@example.com", "ada@example.com"));
         assert!(ada.owner().as_str().starts_with("usr_"));
         assert_eq!(person("https://a", "1", Some("ada")).owner(), ada.owner());

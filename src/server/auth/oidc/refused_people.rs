@@ -117,7 +117,7 @@ mod tests {
     fn person(subject: &str, claims: &Value) -> SignedInPerson {
         let claims = PersonClaims(claims.as_object().unwrap());
         let names = claims.refusable_names("nickname").map(name_digest).collect();
-        SignedInPerson::new("https://a", subject, claims.name("nickname"), BTreeSet::new()).with_refusable_names(names)
+        SignedInPerson::new("https://a", subject, claims.name("nickname"), BTreeSet::new()).with_names(false, names)
     }
 
     #[test]
