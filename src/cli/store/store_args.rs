@@ -170,7 +170,7 @@ impl StoreArgs {
         (opened.is_none() && !self.is_in_memory()).then(|| self.shown())
     }
 
-    pub(super) fn is_in_memory(&self) -> bool {
+    fn is_in_memory(&self) -> bool {
         self.store.as_os_str() == MEMORY
     }
 
@@ -224,7 +224,7 @@ fn opened(store: Store, retention: &RetentionArgs, say: impl Fn(&str)) -> Result
 }
 
 /// Tells what people must know of a store that was opened: its damage, and a new master key.
-pub(super) fn announce_opened(store: &Store, say: impl Fn(&str)) {
+fn announce_opened(store: &Store, say: impl Fn(&str)) {
     store.warnings().iter().for_each(|warning| say(warning));
     master_key::announce(store, say);
 }

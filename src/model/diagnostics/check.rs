@@ -15,7 +15,7 @@ use crate::syntax::text::{has_token, printable};
 /// The maximum length of a description, in bytes (Limits).
 pub(crate) const DESCRIPTION_BYTES: usize = 255;
 /// The maximum length of metadata, in bytes (Limits).
-pub(crate) const METADATA_BYTES: usize = 4096;
+const METADATA_BYTES: usize = 4096;
 
 /// Checks the length of `description` and `metadata`, in bytes of UTF-8 (D7).
 pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {

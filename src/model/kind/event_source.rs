@@ -22,7 +22,7 @@ view! {
 }
 
 /// Whether a text is an event type: `[a-z][a-z0-9_]*\.v[0-9]+` (D22).
-pub(crate) fn is_event_type(text: &str) -> bool {
+fn is_event_type(text: &str) -> bool {
     let Some((name, version)) = text.rsplit_once(".v") else { return false };
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')

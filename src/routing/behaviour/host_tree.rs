@@ -39,7 +39,7 @@ impl<T> HostTree<T> {
     }
 
     /// Whether a pattern covers a narrower one of these.
-    pub(super) fn has_below(&self, pattern: &str) -> bool {
+    fn has_below(&self, pattern: &str) -> bool {
         pattern.strip_prefix('*').map(reversed).is_some_and(|suffix| self.range(&suffix).next().is_some())
     }
 

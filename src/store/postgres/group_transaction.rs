@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 
 const ADVANCE: &str = "UPDATE edgewright.head SET position = $1, hash = $2, revision = $3, next_order = $4 \
                        WHERE epoch = $5 AND position = $6 AND hash = $7";
-pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
+const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
      (position, revision, made, next_order, at, source, header, digest, hash, calls, bytes) \
      SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], \
      $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";

@@ -14,7 +14,7 @@ use crate::model::Code;
 use crate::store::error::StoreError;
 
 /// The locks of a database that edgewright takes, as numbers: "ewmi" and "ewwr".
-pub(super) const MIGRATION_LOCK: i64 = 0x6577_6d69;
+const MIGRATION_LOCK: i64 = 0x6577_6d69;
 /// The lock of the writer, which it holds for as long as its connection lasts.
 pub(super) const WRITER_LOCK: i64 = 0x6577_7772;
 
