@@ -221,8 +221,7 @@ impl ReadRecords {
         let is_wanted = |it: &WrittenResource| it.source == source && it.drift.is_none();
         let wanted = self.written.iter().filter(|(_, it)| is_wanted(it)).map(|(key, _)| key.clone());
         let keys: Vec<Key> = wanted.take(MOST_LOOKUPS).collect();
-        let baseline = if keys.is_empty() { None } else { baseline(store, source) };
-        let writes = store.external_writes(&keys, source, snapshot.revision, baseline.as_ref())?;
+        let writes = store.external_writes(&keys, source, snapshot.revision, || baseline(store, source))?;
         for key in keys {
             // What has another owner now is no drift of this one.
             let entry = snapshot.get(&key);

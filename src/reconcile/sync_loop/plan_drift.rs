@@ -89,8 +89,7 @@ pub(crate) fn find_drift(
     // Others may have deleted the resource that replaces another one, and brought that one back.
     let both = drifting.into_iter().take(MOST_LOOKUPS).flat_map(|change| [written(change), change.key.clone()]);
     let keys: Vec<Key> = both.collect::<BTreeSet<Key>>().into_iter().collect();
-    let baseline = if keys.is_empty() { None } else { baseline(store, source) };
-    let writes = store.external_writes(&keys, source, snapshot.revision, baseline.as_ref())?;
+    let writes = store.external_writes(&keys, source, snapshot.revision, || baseline(store, source))?;
     let search = DriftSearch { store, source, snapshot, writes: &writes, sees };
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {

@@ -84,11 +84,12 @@ impl Store {
         keys: &[Key],
         source: &str,
         upto: u64,
-        baseline: Option<&Baseline>,
+        baseline: impl FnOnce() -> Option<Baseline>,
     ) -> Result<HashMap<Key, Vec<ExternalWrite>>, StoreError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
+        let baseline = baseline();
         let (state, reader) = (self.snapshot(), self.entry_reader());
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
         let mut searches: Vec<ExternalSearch> = keys.iter().map(|_| ExternalSearch::default()).collect();
@@ -99,7 +100,7 @@ impl Store {
                 return Ok(ControlFlow::Continue(()));
             };
             search.read += 1;
-            let agreed = baseline.zip(paths.get(number)).map_or(0, |(baseline, path)| baseline.of(path));
+            let agreed = baseline.as_ref().zip(paths.get(number)).map_or(0, |(baseline, path)| baseline.of(path));
             if revision <= agreed {
                 return Ok(ControlFlow::Break(()));
             }
@@ -247,8 +248,9 @@ mod tests {
         history(&Store::open(&path).unwrap());
         for to_read in [false, true] {
             let store = if to_read { Store::open_to_read(&path) } else { Store::open(&path) }.unwrap();
-            let found =
-                |upto| store.external_writes(&[key()], "shop", upto, None).unwrap().remove(&key()).unwrap_or_default();
+            let found = |upto| {
+                store.external_writes(&[key()], "shop", upto, || None).unwrap().remove(&key()).unwrap_or_default()
+            };
             let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
             let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));
             assert_eq!(told(5), [again, hand.clone()]);
@@ -267,7 +269,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         history(&store);
         let found = |baseline: &Baseline| {
-            let writes = store.external_writes(&[key()], "shop", 5, Some(baseline)).unwrap();
+            let writes = store.external_writes(&[key()], "shop", 5, || Some(baseline.clone())).unwrap();
             writes.into_values().flatten().map(|it| it.revision).collect::<Vec<_>>()
         };
         let (nothing, drifted) = (BTreeSet::new(), BTreeSet::from([key().path()]));
@@ -293,7 +295,7 @@ mod tests {
         let claim = Claim::new("pay", "a");
         let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("pay", None), taken);
-        let writes = |upto| store.external_writes(&[key()], "pay", upto, None).unwrap();
+        let writes = |upto| store.external_writes(&[key()], "pay", upto, || None).unwrap();
         assert!(writes(6).is_empty(), "{:?}", writes(6));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
@@ -310,7 +312,7 @@ mod tests {
         let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("shop", None), adopted);
         let writes =
-            |upto| store.external_writes(&[key()], "shop", upto, None).unwrap().remove(&key()).unwrap_or_default();
+            |upto| store.external_writes(&[key()], "shop", upto, || None).unwrap().remove(&key()).unwrap_or_default();
         assert!(writes(3).is_empty(), "{:?}", writes(3));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);
