@@ -128,7 +128,8 @@ impl Args {
                 let outputs = RoundOutputs { log, notifier: None, _maintenance: None };
                 let reasons: Vec<&str> = failure.diagnostics.iter().map(|it| it.message.as_str()).collect();
                 let sources = LiveSources::new(self, Arc::clone(&bound.store), None);
-                (outputs, sources.unstarted(&self.wanted(&config), reasons.join("; ")))
+                sources.set_unstarted(&self.wanted(&config), reasons.join("; "));
+                (outputs, sources)
             }
         };
         self.answer(bound, Round { outputs, sources, role }, config, program, Self::from_file(matches))

@@ -48,31 +48,21 @@ pub(in crate::cli) struct LiveSources<'a> {
     list: SourceRegistry,
     /// Gets the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
-    /// Why none is followed, if parts of the server have not started.
-    unstarted: Option<String>,
 }
 
 impl<'a> LiveSources<'a> {
     /// No sources yet. `observer` gets their states.
     pub(in crate::cli) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
-        Self { args, store, suspensions: None, mirrors: None, running, list, observer, unstarted: None }
+        Self { args, store, suspensions: None, mirrors: None, running, list, observer }
     }
 
-    /// Follows none, whatever the configuration has, because parts of the server have not started.
-    pub(in crate::cli) fn unstarted(self, wanted: &[ConfiguredSource], reason: String) -> Self {
-        let sources = Self { unstarted: Some(reason), ..self };
-        sources.show_unstarted(wanted);
-        sources
-    }
-
-    /// Shows the sources that wait for parts of the server. Beside a server that writes, none does.
-    fn show_unstarted(&self, wanted: &[ConfiguredSource]) {
-        if let Some(reason) = &self.unstarted {
-            let waiting = wanted.iter().filter(|_| self.store.followed_writer().is_none());
-            let sources = waiting.map(|source| source.name.clone()).collect();
-            self.list.set_unstarted(UnstartedParts { reason: reason.clone(), sources });
-        }
+    /// Follows none from now on, whatever the configuration has, because parts of the server have not started, and shows the
+    /// sources that wait for them. Beside a server that writes, none does.
+    pub(in crate::cli) fn set_unstarted(&self, wanted: &[ConfiguredSource], reason: String) {
+        let waiting = wanted.iter().filter(|_| self.store.followed_writer().is_none());
+        let sources = waiting.map(|source| source.name.clone()).collect();
+        self.list.set_unstarted(UnstartedParts { reason, sources });
     }
 
     /// The list for the API. It changes with the sources.
@@ -141,8 +131,11 @@ impl<'a> LiveSources<'a> {
         from: FollowedFrom,
     ) -> Result<SourceChanges, Diagnostic> {
         let forges = wanted.iter().map(|source| (source.name.clone(), source.forge.clone())).collect();
-        self.show_unstarted(&wanted);
-        if self.unstarted.is_some() || self.store.followed_writer().is_some() {
+        let unstarted = self.list.unstarted();
+        if let Some(parts) = &unstarted {
+            self.set_unstarted(&wanted, parts.reason.clone());
+        }
+        if unstarted.is_some() || self.store.followed_writer().is_some() {
             wanted.clear();
         }
         let mut watched = self.prepare_new(&wanted)?;
