@@ -164,7 +164,8 @@ impl Store {
     pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
         let address = address.as_ref();
         let reader = match postgres::url_of(address) {
-            Some(_) => PostgresEngine::open_to_read(address, source)?.map(|it| Arc::new(it) as Arc<dyn Engine>),
+            Some(_) => PostgresEngine::open_to_read(address, SessionKind::Brief, source, None)?
+                .map(|it| Arc::new(it) as Arc<dyn Engine>),
             None => FolderReader::open(address, source)?.map(|it| Arc::new(it) as Arc<dyn Engine>),
         };
         match reader {

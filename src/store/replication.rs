@@ -38,7 +38,7 @@ impl Store {
         source: &MasterKeySource,
         known: Option<StoreId>,
     ) -> Result<Option<Self>, StoreError> {
-        let engine = PostgresEngine::open_to_follow(address, source, known)?;
+        let engine = PostgresEngine::open_to_read(address, SessionKind::Long, source, known)?;
         engine.map(|engine| Self::load_from(Arc::new(engine), Retention::default(), SessionKind::Long)).transpose()
     }
 

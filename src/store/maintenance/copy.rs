@@ -22,6 +22,7 @@ use crate::store::folder::{FolderCopy, default_master_key};
 use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
 use crate::store::postgres::{PostgresCopy, PostgresEngine};
 use crate::store::seal::{Keyring, MasterKeySource};
+use crate::store::session_kind::SessionKind;
 
 /// How many bytes of commits are written at once, more or less.
 const AT_ONCE: usize = 8 << 20;
@@ -158,7 +159,7 @@ fn primary_of(store: &Store, from: &Path, source: &MasterKeySource) -> Result<Op
     if !is_in_database(from) {
         return Ok(None);
     }
-    match PostgresEngine::open_to_follow(from, source, store.id()) {
+    match PostgresEngine::open_to_read(from, SessionKind::Long, source, store.id()) {
         Err(error) if error.code == Code::StoreUnavailable => Ok(None),
         opened => opened,
     }

@@ -96,21 +96,9 @@ impl PostgresEngine {
         Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), None, keyring, session, &opened))
     }
 
-    /// Opens a store for reading, beside a writer. Returns none if there is none.
-    pub(crate) fn open_to_read(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
-        Self::reader(address, SessionKind::Brief, source, None)
-    }
-
-    /// Opens a store to follow its writer. Returns none if there is none. Fails if it is not the known one.
-    pub(crate) fn open_to_follow(
-        address: &Path,
-        source: &MasterKeySource,
-        known: Option<StoreId>,
-    ) -> Result<Option<Self>, StoreError> {
-        Self::reader(address, SessionKind::Long, source, known)
-    }
-
-    fn reader(
+    /// Opens a store for reading, beside a writer, which a long session follows. Returns none if there is none. Fails if it is not
+    /// the known one.
+    pub(crate) fn open_to_read(
         address: &Path,
         session: SessionKind,
         source: &MasterKeySource,
