@@ -73,9 +73,8 @@ pub(super) fn text_file(name: String, text: Arc<String>, folder: &Path, root: &P
 fn has_no_content(text: &str) -> bool {
     let (mut has_comment, mut has_null) = (false, false);
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('%')) {
-        let (values, comment) = line.split_once('#').map_or((line, None), |(values, comment)| (values, Some(comment)));
-        has_comment |= comment.is_some();
-        for word in values.split_whitespace() {
+        has_comment |= line.contains('#');
+        for word in line.split('#').next().unwrap_or_default().split_whitespace() {
             match word {
                 "---" | "..." => {}
                 "null" | "Null" | "NULL" | "~" => has_null = true,
