@@ -176,11 +176,6 @@ impl FromRequest<AppState> for RequestBody {
 }
 
 impl RequestBody {
-    /// A body that was parsed.
-    pub(in crate::server) fn from_parts(content: Tape, faults: Vec<Fault>) -> Self {
-        Self { content, faults, is_empty: false }
-    }
-
     /// Whether the request has no body.
     pub(super) fn is_empty(&self) -> bool {
         self.is_empty
@@ -196,12 +191,11 @@ impl RequestBody {
         let (value, faults) = decoded(&self.content, self.faults);
         body_fields::without_faults(value, faults)
     }
+}
 
-    /// Decodes a body that must not be null, and returns its faults.
-    pub(super) fn decode_required<T: DeserializeOwned>(self) -> Result<Decoded<T>, ApiError> {
-        let Self { content, faults, .. } = self;
-        Ok(decoded(&body_fields::body(content)?, faults))
-    }
+/// Decodes a body that must not be null, and returns its faults beside those of its keys and numbers.
+pub(super) fn decode_required<T: DeserializeOwned>(content: Tape, faults: Vec<Fault>) -> Result<Decoded<T>, ApiError> {
+    Ok(decoded(&body_fields::body(content)?, faults))
 }
 
 fn decoded<T: DeserializeOwned>(content: &Tape, mut faults: Vec<Fault>) -> Decoded<T> {
@@ -217,7 +211,8 @@ impl<T: DeserializeOwned + Check + Send> FromRequest<AppState> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        let (value, mut faults) = RequestBody::from_request(request, state).await?.decode_required::<T>()?;
+        let RequestBody { content, faults, .. } = RequestBody::from_request(request, state).await?;
+        let (value, mut faults) = decode_required::<T>(content, faults)?;
         if let Some(value) = &value {
             add_new_faults(&mut faults, value.faults());
         }

@@ -11,7 +11,7 @@ mod review;
 mod upload;
 pub(crate) mod wire;
 
-use super::checks::RequestBody;
+use super::checks::decode_required;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::replicas::forwarder::OutgoingRequest;
@@ -57,7 +57,7 @@ async fn create(State(app): State<AppState>, caller: Caller, request: axum::extr
         let (bytes, _) = upload.into_parts();
         let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
         let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
-        let request = RequestBody::from_parts(content, faults).decode_required::<Request>()?;
+        let request = decode_required::<Request>(content, faults)?;
         ReconciliationJob::new(&app, headers, caller, CheckedRequest::new(request)?, cancel)?.run()
     };
     place.run(run).await
