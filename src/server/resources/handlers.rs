@@ -326,7 +326,12 @@ impl ApiRequest<'_> {
         {
             let snapshot = Arc::clone(&self.snapshot);
             let beside = blocking(move || Ok(snapshot.faults_beside_fields(&operation))).await?;
-            add_faults_beside_fields(&mut faults, beside.into_iter().map(|fault| in_body(fault, slot)));
+            // The body of a module has the fields of the module alone.
+            let in_body = |fault: Fault| match slot.and_then(|slot| fault.path.strip(slot.name)) {
+                Some(path) => fault.at(path),
+                None => fault,
+            };
+            add_faults_beside_fields(&mut faults, beside.into_iter().map(in_body));
         }
         body_fields::without_faults(decoded, faults)
     }
@@ -343,14 +348,6 @@ impl ApiRequest<'_> {
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
-    }
-}
-
-/// A fault of a resource as one of a body. The body of a module has the fields of the module alone.
-fn in_body(fault: Fault, slot: Option<&Slot>) -> Fault {
-    match slot.and_then(|slot| fault.path.strip(slot.name)) {
-        Some(path) => fault.at(path),
-        None => fault,
     }
 }
 
