@@ -82,14 +82,10 @@ impl PostgresEngine {
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| damaged(link.shown(), "its head is missing"))?;
         check_complete(&head, &link)?;
-        let keyring =
-            keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?;
-        let (writer, opened) = claim.begin(&link, RowDigests::new(&keyring))?;
-        drop(keyring);
+        let digests = RowDigests::new(&keys::open(&link, head.store, source, unwritable(&link))?);
+        let (writer, opened) = claim.begin(&link, digests)?;
         let writer = Arc::new(writer);
-        let save = saved_by(Arc::clone(&writer));
-        let keyring =
-            Arc::new(keys::open(&keys::read(&link, link.questions())?, opened.store, source, link.shown(), save)?);
+        let keyring = Arc::new(keys::open(&link, opened.store, source, saved_by(Arc::clone(&writer)))?);
         let data_key = KeyId::parse(&opened.data_key);
         let data_key = data_key.ok_or_else(|| damaged(link.shown(), "its head has no ID of a data key"))?;
         let upkeep = Upkeep::new(Arc::clone(&link), Arc::clone(&writer), Arc::clone(&keyring), data_key);
@@ -112,8 +108,7 @@ impl PostgresEngine {
         let head = read_head(&link)?;
         head::check_known(head.as_ref(), known, link.shown())?;
         let Some(head) = head else { return Ok(None) };
-        let keyring =
-            keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?;
+        let keyring = keys::open(&link, head.store, source, unwritable(&link))?;
         let follower = match session {
             SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head)),
             SessionKind::Brief => None,

@@ -56,16 +56,16 @@ pub(super) fn renew(keyring: &Keyring, bytes: &[u8], shown: &str) -> Result<(), 
     EncryptedKeys::read(bytes, &path, keyring.store())?.renew(&path, keyring)
 }
 
-/// Opens the wrapped keys of a store.
+/// Reads and opens the wrapped keys of a store.
 pub(super) fn open(
-    bytes: &[u8],
+    link: &DatabaseLink,
     store: StoreId,
     source: &MasterKeySource,
-    shown: &str,
     save: SaveKeys,
 ) -> Result<Keyring, StoreError> {
+    let (bytes, shown) = (read(link, link.questions())?, link.shown());
     let path = path_of(shown);
-    let keyring = EncryptedKeys::read(bytes, &path, store)?.decrypt(&path, master(source, shown)?, save)?;
+    let keyring = EncryptedKeys::read(&bytes, &path, store)?.decrypt(&path, master(source, shown)?, save)?;
     if matches!(source, MasterKeySource::Value(..)) {
         return Ok(keyring);
     }
