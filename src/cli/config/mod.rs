@@ -1,8 +1,8 @@
 //! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82). `location.rs` finds it,
 //! `text.rs` reads it, `section.rs` says which commands a mistake stops, `untrusted_file.rs` what a file in the working folder
-//! cannot set (D43), and `empty_limits.rs` refuses limits without a value.
+//! cannot set (D43), and `empty_values.rs` refuses keys without a value.
 
-mod empty_limits;
+mod empty_values;
 pub(crate) mod location;
 pub(crate) mod options;
 pub(crate) mod section;
@@ -237,7 +237,7 @@ impl Config {
         let mut faults = content.take_faults();
         let (file, found) = decode::<ConfigDocument>(content.root(), None);
         faults.extend(found.into_iter().map(|fault| with_place(fault, content.root())));
-        faults.extend(empty_limits::faults(content.root()));
+        faults.extend(empty_values::faults(content.root()));
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();

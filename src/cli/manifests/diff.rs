@@ -43,6 +43,9 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 }
 
+/// Manifests, and what the names of their files begin with.
+type ComparedTree = (Arc<dyn Tree>, String);
+
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
@@ -79,8 +82,8 @@ impl Args {
         Ok(if is_denied { Exit::Refused } else { exit_without_changes(report, self.detailed_exitcode) })
     }
 
-    /// The old and the new manifests, each with what the names of its files begin with.
-    fn sides(&self) -> Result<[(Arc<dyn Tree>, String); 2], Failure> {
+    /// The old and the new manifests.
+    fn sides(&self) -> Result<[ComparedTree; 2], Failure> {
         let on_disk = |paths: &[PathBuf]| self.review.tree(paths, &self.loading);
         let Some(range) = &self.rev else {
             let side = |path: &PathBuf| (on_disk(std::slice::from_ref(path)), path.display().to_string());

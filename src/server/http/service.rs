@@ -34,12 +34,16 @@ pub fn router(app: App) -> Router {
     }))
 }
 
-/// Refuses a request over HTTP/1.1 without a host or with several (RFC 9112, 3.2): a proxy before this server may have taken
-/// another one. A program that embeds the API needs no connection and no host.
+/// Refuses a request over HTTP/1.1 without a host, and one over HTTP/1 with several (RFC 9112, 3.2): a proxy before this server may
+/// have taken another one. A program that embeds the API needs no connection and no host.
 fn check_host(request: &Request) -> Result<(), ApiError> {
-    let is_http1 = request.version() == Version::HTTP_11;
     let is_received = request.extensions().get::<ConnectInfo<SocketAddr>>().is_some();
-    if is_http1 && is_received && request.headers().get_all(header::HOST).iter().count() != 1 {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    let is_refused = match request.version() {
+        Version::HTTP_11 => hosts != 1,
+        version => version < Version::HTTP_11 && hosts > 1,
+    };
+    if is_received && is_refused {
         return Err(ApiError::with_code(Code::MalformedRequest, "a request must have exactly one `Host` header"));
     }
     Ok(())

@@ -152,6 +152,7 @@ pub(in crate::server) async fn path_parameters(parts: &mut Parts) -> Result<Vec<
 }
 
 /// A JSON body, which may be missing.
+#[derive(Default)]
 pub(crate) struct RequestBody {
     content: Tape,
     /// The faults of keys and numbers.

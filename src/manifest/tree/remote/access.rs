@@ -8,7 +8,7 @@ use std::path::{self, Path, PathBuf};
 use std::{env, io};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
 use zeroize::Zeroizing;
 
@@ -216,7 +216,9 @@ impl LoadedAccess {
         let pair = Zeroizing::new(format!("{}:{secret}", self.user));
         let mut masked = text.replace(secret, MASK);
         for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            masked = masked.replace(&alphabet.encode(pair.as_bytes()), MASK);
+            for part in [&**pair, secret].into_iter().flat_map(|text| within_base64(text, &alphabet)) {
+                masked = masked.replace(&*part, MASK);
+            }
         }
         let words = masked.split_inclusive(char::is_whitespace).map(|word| {
             let space = word.get(word.trim_end().len()..).unwrap_or_default();
@@ -227,6 +229,18 @@ impl LoadedAccess {
         });
         words.collect()
     }
+}
+
+/// What a text is in base64, wherever it stands in what is encoded: without the characters that depend on its neighbours.
+fn within_base64(text: &str, alphabet: &GeneralPurpose) -> Vec<Zeroizing<String>> {
+    let encoded = (0..3).filter_map(|before: usize| {
+        let padded = Zeroizing::new(format!("{}{text}", "x".repeat(before)));
+        let encoded = Zeroizing::new(alphabet.encode(padded.as_bytes()));
+        // A character has six bits.
+        let part = encoded.get((before * 8).div_ceil(6)..padded.len() * 8 / 6)?;
+        (!part.is_empty()).then(|| Zeroizing::new(part.to_owned()))
+    });
+    encoded.collect()
 }
 
 /// The secret in a variable.
@@ -311,6 +325,12 @@ mod tests {
                     https://me:p%40ss%2fw%2Bord%3F%3E@git.example.com/\nremote: 1% of it\n";
         let masked = "you sent me:******** as Basic ********\r\nor ******** in ********\nremote: 1% of it\n";
         assert_eq!(loaded.without_secrets(said), masked);
+        for before in ["", "x", "xy", "token "] {
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}p@ss/w+ord?>{before}"));
+            let masked = loaded.without_secrets(&encoded);
+            assert!(masked.contains(MASK) && !encoded.contains(&masked), "{encoded} {masked}");
+            assert!(masked.len() <= MASK.len() + 4 + before.len() * 8 / 3, "{encoded} {masked}");
+        }
     }
 
     #[test]

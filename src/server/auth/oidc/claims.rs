@@ -1,6 +1,7 @@
 //! The claims of a person: texts, and the name under which the person is in the history.
 
 use crate::server::prelude::*;
+use crate::syntax::text::is_invisible;
 
 /// The claims that usually have a name that others know, best first.
 const NAMES: [&str; 2] = [EMAIL, "preferred_username"];
@@ -64,8 +65,9 @@ impl PersonClaims<'_> {
     pub(super) fn name(&self, first: &str) -> Option<&str> {
         let names = std::iter::once(first).chain(NAMES).chain([SUBJECT]);
         let mut texts = names.filter_map(|name| self.texts(name).next()).map(str::trim);
-        // A name is shown in terminals and logs.
-        let is_shown = |text: &&str| !text.is_empty() && text.len() <= MOST_NAME_BYTES && escaped(text) == *text;
+        // A name is shown in terminals and logs, and must not look like another one.
+        let is_distinct = |text: &str| !text.contains(is_invisible) && escaped(text) == text;
+        let is_shown = |text: &&str| !text.is_empty() && text.len() <= MOST_NAME_BYTES && is_distinct(text);
         texts.find(is_shown)
     }
 }
@@ -131,7 +133,7 @@ mod tests {
         let claims = json!({"sub": "1", "preferred_username": " ada ", "name": "Ada Lovelace"});
         assert_eq!(name(claims.clone(), "").as_deref(), Some("ada"));
         assert_eq!(name(claims, "name").as_deref(), Some("Ada Lovelace"));
-        for hostile in ["a\nb", "\u{202e}ada", "", " ", &"x".repeat(MOST_NAME_BYTES + 1)] {
+        for hostile in ["a\nb", "\u{202e}ada", "a\u{ad}da", "", " ", &"x".repeat(MOST_NAME_BYTES + 1)] {
             let claims = json!({"sub": "1", "preferred_username": hostile});
             assert_eq!(name(claims, "").as_deref(), Some("1"), "{hostile:?}");
         }

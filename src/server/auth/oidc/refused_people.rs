@@ -67,7 +67,9 @@ impl RefusedPeople {
 
 /// The digest of a name, whatever its case and the form of its accents.
 pub(super) fn name_digest(name: &str) -> String {
-    let name = name.nfkc().collect::<String>().trim().to_lowercase();
+    // An upper case letter can have several small ones, and some forms come from another case.
+    let cased = name.nfkc().collect::<String>().trim().to_uppercase().to_lowercase();
+    let name = cased.nfkc().collect::<String>();
     blake3::hash(name.as_bytes()).to_hex().chars().take(DIGITS).collect()
 }
 
@@ -154,6 +156,10 @@ mod tests {
         for claim in ["Jos\u{e9}", "Jose\u{301}", "\u{ff2a}os\u{e9}"] {
             let person = person("c-3", &json!({"sub": "c-3", "name": claim}));
             assert!(listed(&["jos\u{e9}"]).has(&person) && listed(&["jose\u{301}"]).has(&person), "{claim:?}");
+        }
+        for (claim, entry) in [("\u{1f0}an", "J\u{30c}AN"), ("stra\u{df}e", "STRASSE")] {
+            let person = person("d-4", &json!({"sub": "d-4", "name": claim}));
+            assert!(listed(&[entry]).has(&person), "{claim:?}");
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
 use crate::server::operations::sources::view::{SourceSuspend, SourceView};
 use crate::server::operations::sources::{self, SourceInPath, view};
-use crate::syntax::yaml::Tape;
 
 const APPLY: Intent<'static> = Intent::Apply("");
 const SUSPEND_PATH: &str = "/ui/sources/{p0}/suspend";
@@ -174,7 +173,7 @@ async fn suspend(form: ActionForm) -> Result<ActionDone, ApiError> {
 
 async fn resume(form: ActionForm) -> Result<ActionDone, ApiError> {
     let source = SourceInPath::new(&form.app, &form.parameter)?;
-    let made = sources::resume(source, form.caller, RequestBody::from_parts(Tape::default(), Vec::new())).await?;
+    let made = sources::resume(source, form.caller, RequestBody::default()).await?;
     Ok(done(&form.parameter, "resume", made))
 }
 

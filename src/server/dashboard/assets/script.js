@@ -2,8 +2,11 @@
 // are the same and do not change by themselves.
 const own = document.querySelector("script[data-live]");
 const state = document.getElementById("live-state");
+const LIVE = "Live.";
+const OLD = "Not connected. The page may be old.";
 let fetching = false;
 let again = false;
+let retrying = 0;
 
 // An XMLHttpRequest parses a document without running anything in it, and needs no policy of trusted types.
 function fetchPage() {
@@ -43,6 +46,16 @@ function replace(id, from) {
     restore();
 }
 
+// A server that has no place for the page, or cannot answer, is asked again.
+function tryLater(request) {
+    again = true;
+    state.textContent = OLD;
+    const seconds = Number(request.getResponseHeader("retry-after")) || 5;
+    clearTimeout(retrying);
+    // Not all open pages at once.
+    retrying = setTimeout(refresh, 1000 * (seconds + 2 * Math.random()));
+}
+
 async function refresh() {
     if (fetching || document.hidden) return void (again = true);
     fetching = true;
@@ -51,10 +64,12 @@ async function refresh() {
         const request = await fetchPage();
         // A session that has ended leads to another page.
         if (new URL(request.responseURL).pathname !== location.pathname) return location.reload();
+        if (request.status !== 200) return tryLater(request);
         const part = document.getElementById("live");
-        if (request.status === 200 && request.response && part && !isBusy(part)) {
+        if (request.response && part && !isBusy(part)) {
             for (const id of ["live", "revision"]) replace(id, request.response);
         }
+        if (events?.readyState === EventSource.OPEN) state.textContent = LIVE;
     } catch {
         // The stream connects again, and its first event fetches the page.
         again = true;
@@ -75,11 +90,11 @@ function connect() {
     events = new EventSource(own.dataset.live);
     events.onmessage = refresh;
     events.onopen = () => {
-        state.textContent = "Live.";
+        state.textContent = LIVE;
         if (again) refresh();
     };
     events.onerror = () => {
-        state.textContent = "Not connected. The page may be old.";
+        state.textContent = OLD;
         again = true;
         if (events.readyState !== EventSource.CLOSED) return;
         events = null;

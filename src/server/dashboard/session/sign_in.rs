@@ -111,7 +111,8 @@ pub(super) fn signed_in(
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere. A browser takes `%2e` for a dot.
 pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
-    let leaves = next.starts_with('/') || next.contains("..") || next.to_ascii_lowercase().contains("%2e");
+    let path = next.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    let leaves = next.starts_with('/') || path.split('/').any(|segment| segment.replace("%2e", ".") == "..");
     !leaves && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn nobody_is_sent_elsewhere() {
-        for page in ["", "edges", "edges/edghts_1?search=a%20b&sort=name"] {
+        for page in ["", "edges", "edges/edghts_1?search=a%20b&sort=name", "routes?search=a..b%2e", "sources/a..b"] {
             assert!(is_page(page), "{page}");
         }
         for other in ["/evil", "//evil.example", "..//evil.example", "a\\b", "a b", "a\r\nb", "\u{e4}"] {
