@@ -82,6 +82,14 @@ impl Resolution {
         }
     }
 
+    /// Counts the resources of the source that nothing declares as those of others: nothing is deleted, so they stay in service.
+    pub(crate) fn keep_undeclared(&mut self, snapshot: &Snapshot, source: &str) {
+        let is_kept = |it: &&Arc<Entry>| it.is_owned_by(source) && !self.desired.contains_key(&it.key);
+        let mut others: Vec<Arc<Entry>> = snapshot.iter().filter(is_kept).chain(&*self.others).cloned().collect();
+        others.sort_by(|one, other| one.key.cmp(&other.key));
+        self.others = Arc::new(others);
+    }
+
     /// Leaves out the faulty resources, their dependents, and all other resources of the documents of these: half a document
     /// can open what the whole one protects.
     pub(crate) fn set_aside(&mut self) {

@@ -363,6 +363,7 @@ impl Prepared {
     /// Skips invalid resources and everything that depends on them, and judges the rest again.
     fn isolate(&self, mut resolved: Resolution, snapshot: &Snapshot, now: Timestamp) -> Resolution {
         resolved.set_aside();
+        resolved.keep_undeclared(snapshot, &self.options.source);
         // Only the rest is applied. Lints at level `deny` apply to it as a whole: one broken file must not disable them.
         // Findings that are already known are dropped with the other duplicates.
         let (found, denied) = findings(&resolved, &self.loaded.raised_lints, true, now, &self.options.lints, None);

@@ -20,7 +20,7 @@ use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::health::Health;
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
 use crate::reconcile::sync_loop::signal::Signal;
-use crate::reconcile::sync_loop::status::StatusBoard;
+use crate::reconcile::sync_loop::status::{SourceStatus, StatusBoard};
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::sync_loop::sync_log::or_warn;
 use crate::store::history::after_rollback::SyncedManifests;
@@ -163,6 +163,17 @@ impl SourceHandle {
         if self.is_stopping() { self.health.condition() } else { self.health.condition_at(self.clock.now()) }
     }
 
+    /// The condition and the status of one moment: once a sync has ended in the status, both are of that one.
+    pub(crate) fn observed(&self) -> (Condition, SourceStatus) {
+        loop {
+            let before = self.status.current().ended;
+            let (condition, status) = (self.shown_condition(), self.status.current());
+            if status.ended == before {
+                return (condition, status);
+            }
+        }
+    }
+
     /// Begins a run, which a suspension or the end of the loop cancels.
     pub(crate) fn begin_run(&self) -> Cancel {
         let cancel = self.settings.options.cancel.child();
@@ -260,7 +271,10 @@ impl SourceHandle {
     ) {
         self.keep(|known| {
             let baseline = match found {
-                Some(found) => Baseline::after(known.baseline, &content, found, left),
+                Some(found) => {
+                    let before = known.baseline.filter(|before| before.is_reached_at(found));
+                    Baseline::after(before, found, left)
+                }
                 None => known.baseline,
             };
             let manifests = Some(SyncedManifests::after(known.manifests, content, led_to));

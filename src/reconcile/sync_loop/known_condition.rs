@@ -84,7 +84,7 @@ mod tests {
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
         let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: Some(4) });
         let (reason, since) = (Reason::InSync, clock::now());
-        let agreed = Baseline::after(None, "00", 0, &BTreeSet::new());
+        let agreed = Baseline::after(None, 0, &BTreeSet::new());
         let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests, baseline: agreed };
         opened().set("shop", known.clone()).unwrap();
         let store = Arc::new(Store::open(folder.path().join("store")).unwrap());

@@ -34,8 +34,6 @@ const MOST_SEARCHED: usize = 1_000;
 /// The last sync of a source that found what its manifests declare: they have taken over what others had written before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Baseline {
-    /// The keyed digest of the manifests' content.
-    content: String,
     /// The revision that it found.
     revision: u64,
     /// The paths of the resources that it left as they were, because of drift, and the revision of their own last such sync.
@@ -44,16 +42,14 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// The baseline after another sync, which found a revision with manifests of a content, and left some resources as they
-    /// were. If these are very many, it is the former one: more counts as drift then.
-    pub(crate) fn after(before: Option<Self>, content: &str, revision: u64, left: &BTreeSet<String>) -> Option<Self> {
-        // What the same manifests found first still holds: what others have written since is drift, or was put back.
-        let holds = |it: &Self| it.content == content && it.revision <= revision && it.left.keys().eq(left);
-        if left.len() > MOST_LEFT || before.as_ref().is_some_and(holds) {
+    /// The baseline after another sync, which found a revision and left some resources as they were. If these are very many, it
+    /// is the former one: more counts as drift then.
+    pub(crate) fn after(before: Option<Self>, revision: u64, left: &BTreeSet<String>) -> Option<Self> {
+        if left.len() > MOST_LEFT {
             return before;
         }
         let known = |path: &String| (path.clone(), before.as_ref().map_or(0, |before| before.of(path)));
-        Some(Self { content: content.to_owned(), revision, left: left.iter().map(known).collect() })
+        Some(Self { revision, left: left.iter().map(known).collect() })
     }
 
     /// Whether a store at a revision can have it. A copy may have been made while the source was synced.
@@ -273,17 +269,16 @@ mod tests {
             writes.into_values().flatten().map(|it| it.revision).collect::<Vec<_>>()
         };
         let (nothing, drifted) = (BTreeSet::new(), BTreeSet::from([key().path()]));
-        let after = |before: Option<&Baseline>, content, revision, left: &BTreeSet<String>| {
-            Baseline::after(before.cloned(), content, revision, left).unwrap()
+        let after = |before: Option<&Baseline>, revision, left: &BTreeSet<String>| {
+            Baseline::after(before.cloned(), revision, left).unwrap()
         };
-        let first = after(None, "one", 4, &nothing);
+        let first = after(None, 4, &nothing);
         assert_eq!(found(&first), [5]);
-        assert!(found(&after(Some(&first), "two", 5, &nothing)).is_empty());
-        assert_eq!(after(Some(&first), "one", 5, &nothing), first, "the same manifests have taken over nothing");
-        assert_eq!(found(&after(Some(&first), "two", 5, &drifted)), [5], "what is left as it is stays drift");
-        assert_eq!(found(&after(None, "two", 5, &drifted)), [5, 4], "nothing was agreed before");
+        assert!(found(&after(Some(&first), 5, &nothing)).is_empty());
+        assert_eq!(found(&after(Some(&first), 5, &drifted)), [5], "what is left as it is stays drift");
+        assert_eq!(found(&after(None, 5, &drifted)), [5, 4], "nothing was agreed before");
         let many = (0..=MOST_LEFT).map(|number| number.to_string()).collect();
-        assert_eq!(after(Some(&first), "two", 5, &many), first);
+        assert_eq!(after(Some(&first), 5, &many), first);
         assert!(first.is_reached_at(4) && !first.is_reached_at(3));
     }
 

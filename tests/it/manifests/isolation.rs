@@ -149,6 +149,20 @@ fn a_broken_file_does_not_switch_off_what_lints_deny() {
 }
 
 #[test]
+fn what_is_skipped_stays_in_service_and_its_hosts_are_taken() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", ""));
+    folder.write("m/two.yaml", &edge("two", ""));
+    folder.ok("reconcile m");
+    folder.write("m/one.yaml", &edge("one", "").replace("one.example.com", "two.example.com"));
+    folder.write("m/two.yaml", &edge("two", "  hostport: []\n"));
+    let run = folder.run("reconcile --isolate m");
+    assert!(run.code == 1 && run.err.contains("duplicate-hostport"), "{}", run.all());
+    let trace = folder.run("trace https://one.example.com/ --store store");
+    assert!(trace.out.contains("one.example.com"), "{}", trace.all());
+}
+
+#[test]
 fn of_two_renames_of_one_resource_neither_is_applied() {
     let folder = Folder::new();
     let edge = |name: &str, more: &str, host: &str| {

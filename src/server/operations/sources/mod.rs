@@ -18,6 +18,7 @@ use crate::manifest::tree::whole_commit;
 use crate::model::key_scope::end_time;
 use crate::model::suggest;
 use crate::reconcile::sources::recent_drift::KnownDrift;
+use crate::reconcile::sync_loop::condition::Condition;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::handler_prelude::*;
@@ -229,14 +230,17 @@ pub(crate) fn views(
     let mut owned: HashMap<&str, usize> =
         inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
     let followed = sources.registry.now();
-    let statuses: Vec<SourceStatus> = followed.iter().map(|handle| handle.status.current()).collect();
+    let (conditions, statuses): (Vec<Condition>, Vec<SourceStatus>) =
+        followed.iter().map(|handle| handle.observed()).unzip();
     let drift = sources.recent_drift.current(&served.store, &followed, &statuses);
     let all: Vec<(&str, &SourceStatus)> = followed.iter().map(|handle| handle.source.as_str()).zip(&statuses).collect();
-    let view = |(handle, drift): (&Arc<SourceHandle>, KnownDrift)| {
+    let observed = followed.iter().zip(conditions.into_iter().zip(&statuses)).zip(drift);
+    let view = |((handle, observed), drift): ((&Arc<SourceHandle>, (Condition, &SourceStatus)), KnownDrift)| {
         let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
-        SourceView::followed(handle, &all, count, &served.base_urls.base_url).with_drift(drift, snapshot.revision)
+        let view = SourceView::followed(handle, observed, &all, count, &served.base_urls.base_url);
+        view.with_drift(drift, snapshot.revision)
     };
-    let mut views: Vec<SourceView> = followed.iter().zip(drift).map(view).collect();
+    let mut views: Vec<SourceView> = observed.map(view).collect();
     for handle in followed.iter() {
         owned.remove(handle.source.as_str());
     }

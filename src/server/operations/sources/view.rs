@@ -292,15 +292,14 @@ pub(crate) struct SourceList {
 }
 
 impl SourceView {
-    /// The status of a source that owns so many resources. `others` are all sources of the server.
+    /// The status of a source that owns so many resources, from what was observed of it. `others` are all sources of the server.
     pub(super) fn followed(
         handle: &SourceHandle,
+        (condition, status): (Condition, &SourceStatus),
         others: &[(&str, &SourceStatus)],
         owned: usize,
         base_url: &str,
     ) -> Self {
-        let condition = handle.shown_condition();
-        let status = handle.status.current();
         let findings = &status.findings;
         let suspension = handle.suspension();
         let location = &handle.settings.location;
