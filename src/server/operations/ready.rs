@@ -94,6 +94,13 @@ fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> String {
         );
     } else if let Some(writer) = followed {
         warnings += "following: another server writes to the store\n";
+        if let Some(gone) = writer.gone_since.filter(|gone| gone.elapsed() > LONGEST_SILENCE) {
+            let seconds = gone.elapsed().as_secs();
+            let _ = writeln!(
+                warnings,
+                "warning: that server is gone for {seconds} s, and this one cannot take its place; see the server log"
+            );
+        }
         let silence = writer.seen.elapsed();
         if silence > LONGEST_SILENCE {
             let _ = writeln!(

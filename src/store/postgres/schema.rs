@@ -120,7 +120,8 @@ pub(super) fn check(found: i32, shown: &str, is_reader: bool) -> Result<(), Stor
             "the tables of the store {shown} have version {found}, which was never released, and this version of edgewright \
              reads only {FIRST} and newer"
         );
-        let help = "run `edgewright export` with the version that wrote them, and `edgewright reconcile` with this one";
+        let help = "run `edgewright backup` with the version that wrote them, and `edgewright restore` into an empty database with \
+                    this one";
         return Err(StoreError::new(Code::StoreFormat, message).help(help));
     }
     if is_reader && found < OLDEST_READ {
