@@ -6,6 +6,7 @@ pub(super) use axum::extract::{RawQuery, State};
 pub(super) use axum::routing::{MethodFilter, on};
 pub(super) use serde_json::json;
 
+pub(super) use super::auth::authentication::AccessControl;
 pub(super) use super::auth::caller::Caller;
 pub(super) use super::auth::permission::{self, Intent, SecretVisibility};
 pub(super) use super::http::api_error::{ApiError, ApiResult};
@@ -17,7 +18,7 @@ pub(super) use super::limits::slots::{SlotPool, WorkPlace};
 pub(super) use super::operations::checks::{JsonBody, SearchRequest};
 pub(super) use super::operations::operation::{ApiOperation, QueryParameter};
 pub(super) use super::prelude::*;
-pub(super) use super::state::{AppState, ServedStore};
+pub(super) use super::state::{Admissions, AppState, ServedStore};
 pub(super) use super::telemetry::security::event::SecurityEvent;
 pub(super) use super::telemetry::security::note::SecurityNote;
 pub(super) use crate::model::{Diagnostic, Entry, JsonError, Operation, json};

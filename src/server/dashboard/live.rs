@@ -24,7 +24,7 @@ const CHUNKS: usize = 4;
 pub(super) async fn stream(State(app): State<AppState>, request: Request) -> ApiResult {
     let (parts, _) = request.into_parts();
     let ended = || ApiError::with_code(Code::Unauthenticated, "the session has ended; sign in again");
-    let session = session_of(&app, &parts).ok_or_else(ended)?;
+    let session = session_of(&app.access, &parts).ok_or_else(ended)?;
     let snapshot = app.served.store.snapshot();
     let caller = app.access.admit_session(&snapshot, &Intent::Watch, &parts.headers, &session)?;
     let place = app.admissions.watchers.for_owner(&caller.owner)?;
@@ -57,7 +57,7 @@ async fn send_changes(
             () = tokio::time::sleep(INTERVAL) => {}
         }
         let snapshot = app.served.store.snapshot();
-        let is_open = session_of(app, parts).is_some()
+        let is_open = session_of(&app.access, parts).is_some()
             && app.access.admit_session_again(&snapshot, &Intent::Watch, &parts.headers, session).is_ok();
         if !is_open {
             let _ = chunks.try_send(Ok(Bytes::from_static(b"event: ended\ndata: \n\n")));

@@ -17,7 +17,6 @@ use crate::server::http::page::AT;
 use crate::server::operations::checks::path_parameters;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
-use crate::server::state::Admissions;
 
 pub(super) use super::layout::PageContent;
 
@@ -230,9 +229,9 @@ impl Here {
 }
 
 /// The session of a request, if it has one.
-pub(super) fn session_of(app: &AppState, parts: &Parts) -> Option<DashboardSession> {
+pub(super) fn session_of(access: &AccessControl, parts: &Parts) -> Option<DashboardSession> {
     let value = cookie::SESSION.find_in(parts)?;
-    let session = app.access.sessions.open(value.text, clock::now())?;
+    let session = access.sessions.open(value.text, clock::now())?;
     // What was sealed for TLS counts under no other name, and the reverse.
     (session.is_secure == value.is_secure).then_some(session)
 }
@@ -278,7 +277,7 @@ pub(super) async fn admitted(
     parts: &mut Parts,
     here: &Here,
 ) -> Result<Option<(PageRequest, Option<HeaderValue>)>, ApiError> {
-    let Some(session) = session_of(&app, parts) else { return Ok(None) };
+    let Some(session) = session_of(&app.access, parts) else { return Ok(None) };
     let parameters = path_parameters(parts).await?;
     let snapshot = app.served.store.snapshot();
     let intent = page.intent.about(parameters.first().map_or("", String::as_str));

@@ -29,7 +29,8 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |m
 
 /// Sends a backup of the current revision.
 async fn get(
-    State(AppState { served, admissions, .. }): State<AppState>,
+    State(served): State<Arc<ServedStore>>,
+    State(admissions): State<Arc<Admissions>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
 ) -> ApiResult {

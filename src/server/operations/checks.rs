@@ -27,7 +27,7 @@ use crate::server::http::{body_fields, query};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
 use crate::server::replicas::forwarder::OutgoingRequest;
-use crate::server::state::{AppState, ServedStore};
+use crate::server::state::{Admissions, AppState, ServedStore};
 use crate::syntax::yaml::Tape;
 
 /// How long the server that writes may take for a read that this server can answer, too, with the wait for a turn.
@@ -223,7 +223,8 @@ impl<T: DeserializeOwned + Check + Send> FromRequest<AppState> for JsonBody<T> {
 
 /// A request that searches in the store.
 pub(crate) struct SearchRequest {
-    app: AppState,
+    served: Arc<ServedStore>,
+    admissions: Arc<Admissions>,
     caller: Caller,
 }
 
@@ -231,7 +232,8 @@ impl FromRequestParts<AppState> for SearchRequest {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        Ok(Self { caller: Caller::from_request_parts(parts, app).await?, app: app.clone() })
+        let caller = Caller::from_request_parts(parts, app).await?;
+        Ok(Self { served: Arc::clone(&app.served), admissions: Arc::clone(&app.admissions), caller })
     }
 }
 
@@ -241,8 +243,8 @@ impl SearchRequest {
         self,
         search: impl FnOnce(&ServedStore, &Cancel) -> ApiResult + Send + 'static,
     ) -> ApiResult {
-        let place = self.app.admissions.searches.for_owner(&self.caller.owner)?;
-        let served = self.app.served;
+        let place = self.admissions.searches.for_owner(&self.caller.owner)?;
+        let served = self.served;
         place.run(move |cancel| search(&served, &cancel)).await
     }
 }

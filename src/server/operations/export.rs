@@ -65,7 +65,8 @@ impl ExportedManifests {
 
 /// Exports a source.
 async fn get(
-    State(AppState { served, admissions, .. }): State<AppState>,
+    State(served): State<Arc<ServedStore>>,
+    State(admissions): State<Arc<Admissions>>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

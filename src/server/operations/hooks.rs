@@ -13,7 +13,8 @@ use crate::manifest::tree::remote::RemoteUrl;
 use crate::model::Secret;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::replicas::forwarder::OutgoingRequest;
+use crate::server::replicas::forwarder::{Forwarder, OutgoingRequest};
+use crate::server::state::SourceRuntime;
 
 /// The limits of a payload: a push of very many commits has a large one. Nobody knows yet who sends it, and the next webhook
 /// may wait for its place, so it must come quickly.
@@ -75,7 +76,9 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
 
 /// Syncs the sources whose repository a webhook is about.
 async fn create(
-    State(AppState { forwarder, sources, admissions, .. }): State<AppState>,
+    State(forwarder): State<Arc<Forwarder>>,
+    State(sources): State<Arc<SourceRuntime>>,
+    State(admissions): State<Arc<Admissions>>,
     request: Request,
 ) -> ApiResult {
     let (parts, body) = request.into_parts();

@@ -76,11 +76,7 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 }
 
 /// Lists the owners.
-async fn list(
-    State(AppState { served, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> ApiResult {
+async fn list(State(served): State<Arc<ServedStore>>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let (snapshot, base_urls) = (served.store.snapshot(), &served.base_urls);
     let collection = Key::new(Kind::Owner, Id::new(""));
@@ -92,7 +88,7 @@ async fn list(
 }
 
 /// Returns an owner.
-async fn get(State(AppState { served, .. }): State<AppState>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+async fn get(State(served): State<Arc<ServedStore>>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
     let key = Key::new(Kind::Owner, Id::new(&id));
     let snapshot = served.store.snapshot();
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
@@ -101,7 +97,8 @@ async fn get(State(AppState { served, .. }): State<AppState>, Path(id): Path<Str
 
 /// Sets the role of an owner.
 async fn patch(
-    State(AppState { access, served, .. }): State<AppState>,
+    State(access): State<Arc<AccessControl>>,
+    State(served): State<Arc<ServedStore>>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

@@ -44,12 +44,12 @@ pub(super) fn place(
     intent: &Intent<'_>,
     dry_run: bool,
 ) -> Result<WorkPlace, ApiError> {
-    app.admissions.reconciliations.enter(Some(&caller.owner), pool(app, caller, intent, dry_run))
+    app.admissions.reconciliations.enter(Some(&caller.owner), pool(&app.served.store, caller, intent, dry_run))
 }
 
 /// The pool of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
-pub(super) fn pool(app: &AppState, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> SlotPool {
-    let applies = !dry_run && permission::allows(caller, intent, &app.served.store.snapshot()).is_ok();
+pub(super) fn pool(store: &Store, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> SlotPool {
+    let applies = !dry_run && permission::allows(caller, intent, &store.snapshot()).is_ok();
     if applies { SlotPool::Reserved } else { SlotPool::Shared }
 }
 
@@ -106,7 +106,7 @@ impl ChangeRequest<'_> {
 
     /// The digest of a plan's result. A masked one is for callers who do not see the secrets.
     fn outcome(&self, planned: &PlanResult, secrets: Secrets<'_>) -> Result<String, JsonError> {
-        outcome(saved(self.app, planned, &self.subject, None, secrets)?.as_ref())
+        outcome(saved(self.store(), planned, &self.subject, None, secrets)?.as_ref())
     }
 
     /// The response with a plan, and with its revision if it was applied.
@@ -186,13 +186,13 @@ fn writes_secrets(operation: &Operation) -> bool {
 /// The plan as a document; none for one that cannot be applied. A masked one is for callers who do not see the secrets, so
 /// that its digest confirms no guess.
 pub(super) fn saved(
-    app: &AppState,
+    store: &Store,
     planned: &PlanResult,
     source: &str,
     commit: Option<String>,
     secrets: Secrets<'_>,
 ) -> Result<Option<SavedPlan>, JsonError> {
-    let protection = DigestProtection::Store(app.served.store.root_secret());
+    let protection = DigestProtection::Store(store.root_secret());
     let is_masked = matches!(secrets, Secrets::Masked);
     let conditions = PlanConditions { protection, source, commit, is_masked };
     planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &conditions)).transpose()

@@ -1,7 +1,9 @@
 //! `/healthz`, `/metrics` and `/openapi.json`: what needs no API key. Monitors and caches may add query parameters of their own
 //! to the first two, which change nothing (D56).
 
-use crate::server::{handler_prelude::*, telemetry::metrics};
+use crate::server::handler_prelude::*;
+use crate::server::state::ApiDocument;
+use crate::server::telemetry::metrics;
 
 pub(super) static HEALTH: ApiOperation =
     ApiOperation::open(MethodFilter::GET, "/healthz", |method| on(method, async || "ok\n"))
@@ -23,6 +25,6 @@ pub(super) static DOCUMENT: ApiOperation =
         .described("Returns the OpenAPI document of this server.")
         .documented("400 431", |operation, _| operation.open("application/json"));
 
-async fn document(State(AppState { document, .. }): State<AppState>) -> impl IntoResponse {
+async fn document(State(document): State<Arc<ApiDocument>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&document))
 }

@@ -2,6 +2,7 @@
 
 use crate::plan::proof_report::ProofReport;
 use crate::server::handler_prelude::*;
+use crate::server::state::Telemetry;
 
 /// The path.
 pub(crate) const PATH: &str = "/proofs";
@@ -13,7 +14,12 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |met
 
 /// Returns the answers that are known, if they are those of the current revision. Otherwise it proves the invariants, once for
 /// all who ask meanwhile.
-async fn get(State(AppState { served, admissions, telemetry, .. }): State<AppState>, caller: Caller) -> ApiResult {
+async fn get(
+    State(served): State<Arc<ServedStore>>,
+    State(admissions): State<Arc<Admissions>>,
+    State(telemetry): State<Arc<Telemetry>>,
+    caller: Caller,
+) -> ApiResult {
     if let Some(known) = telemetry.proofs.current(&served.store) {
         return blocking(move || json_response(StatusCode::OK, &*known.report)).await;
     }

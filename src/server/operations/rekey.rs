@@ -79,7 +79,7 @@ async fn create(State(state): State<AppState>, caller: Caller, request: Request)
     // What has begun is done, also if the client goes away. It is logged here, because the router gets no response then.
     let run = move || {
         let _held = turn;
-        let (reason, mut response) = match rekey(&state, forget_secrets) {
+        let (reason, mut response) = match rekey(&state.served.store, forget_secrets) {
             Ok(response) if forget_secrets => ("former keys destroyed", response),
             Ok(response) => ("", response),
             Err(error) => ("failed", error.into_response()),
@@ -93,8 +93,8 @@ async fn create(State(state): State<AppState>, caller: Caller, request: Request)
     blocking(run).await
 }
 
-fn rekey(state: &AppState, forgets: bool) -> ApiResult {
-    let done = state.served.store.rekey(MasterChange::ReadAgain, forgets).map_err(refused)?;
+fn rekey(store: &Store, forgets: bool) -> ApiResult {
+    let done = store.rekey(MasterChange::ReadAgain, forgets).map_err(refused)?;
     let report = RekeyReport::new(&done);
     tracing::info!(
         data_key = report.data_key_id,

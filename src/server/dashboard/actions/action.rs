@@ -94,7 +94,7 @@ pub(in crate::server::dashboard) fn serve(action: &'static DashboardAction) -> M
 }
 
 async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body: Body, here: &Here) -> ApiResult {
-    let Some(session) = session_of(&app, parts) else { return Ok(to_sign_in(here)) };
+    let Some(session) = session_of(&app.access, parts) else { return Ok(to_sign_in(here)) };
     // The server that forwards a form has the connection to the browser.
     if parts.extensions.get::<ForwardedClient>().is_none() {
         origin_check::check(parts, &app.served.base_urls.base_url)?;

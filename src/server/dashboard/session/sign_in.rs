@@ -40,16 +40,16 @@ impl FormFields {
 }
 
 /// Shows the form to sign in.
-pub(in crate::server::dashboard) async fn show(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn show(State(access): State<Arc<AccessControl>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").unwrap_or_default();
-    let form = form(&next, provider_of(&app), None);
+    let form = form(&next, provider_of(&access), None);
     layout::response(StatusCode::OK, layout::outside(&Here::new(&parts).root, TITLE, &form).into_string())
 }
 
 /// The host of the provider through which people can sign in.
-fn provider_of(app: &AppState) -> Option<&str> {
-    app.access.provider.as_ref().map(OpenIdConnect::host)
+fn provider_of(access: &AccessControl) -> Option<&str> {
+    access.provider.as_ref().map(OpenIdConnect::host)
 }
 
 fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
@@ -73,7 +73,11 @@ fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
 }
 
 /// Signs in, and goes to the page that was asked for.
-pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn sign_in(
+    State(access): State<Arc<AccessControl>>,
+    State(served): State<Arc<ServedStore>>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let here = Here::new(&parts);
     let fields = match FormFields::receive(&parts, body).await {
@@ -81,29 +85,29 @@ pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, r
         Err(error) => return failed(error, &here),
     };
     let next = fields.value("next");
-    begin(&app, &parts, &fields, &next).unwrap_or_else(|error| {
-        let form = form(&next, provider_of(&app), Some(&error.message()));
+    begin(&access, &served, &parts, &fields, &next).unwrap_or_else(|error| {
+        let form = form(&next, provider_of(&access), Some(&error.message()));
         failure(error, |_| layout::outside(&here.root, TITLE, &form))
     })
 }
 
-fn begin(app: &AppState, parts: &Parts, fields: &FormFields, next: &str) -> ApiResult {
-    let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
-    let (session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+fn begin(access: &AccessControl, served: &ServedStore, parts: &Parts, fields: &FormFields, next: &str) -> ApiResult {
+    let is_secure = origin_check::check(parts, &served.base_urls.base_url)?;
+    let (session, note) = access.sign_in(&served.store.snapshot(), &parts.headers, &fields.value("token"))?;
     let page = if is_page(next) { next } else { "" };
-    signed_in(app, session, is_secure, note, &format!("./{page}"))
+    signed_in(access, session, is_secure, note, &format!("./{page}"))
 }
 
 /// The response to somebody who has signed in: the browser gets the cookie of the session, and goes to a page.
 pub(super) fn signed_in(
-    app: &AppState,
+    access: &AccessControl,
     mut session: DashboardSession,
     is_secure: bool,
     note: SecurityNote,
     page: &str,
 ) -> ApiResult {
     session.is_secure = is_secure;
-    let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
+    let cookie = cookie::set(&access.sessions, &session).ok_or_else(ApiError::internal)?;
     let mut response = layout::redirect(page);
     response.headers_mut().append(header::SET_COOKIE, cookie);
     Ok(response::noted(response, note))
@@ -117,15 +121,19 @@ pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
 }
 
 /// Signs out: the browser forgets the session. No server keeps one, so a copy of the cookie lasts until the session ends.
-pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn sign_out(
+    State(access): State<Arc<AccessControl>>,
+    State(served): State<Arc<ServedStore>>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
-    signed_out(&app, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
+    signed_out(&access, &served, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
 }
 
-async fn signed_out(app: &AppState, parts: &Parts, body: Body) -> ApiResult {
+async fn signed_out(access: &AccessControl, served: &ServedStore, parts: &Parts, body: Body) -> ApiResult {
     let fields = FormFields::receive(parts, body).await?;
-    origin_check::check(parts, &app.served.base_urls.base_url)?;
-    if session_of(app, parts).is_some_and(|session| !session.has_form_token(&fields.value("form_token"))) {
+    origin_check::check(parts, &served.base_urls.base_url)?;
+    if session_of(access, parts).is_some_and(|session| !session.has_form_token(&fields.value("form_token"))) {
         return Err(not_own());
     }
     let mut response = layout::redirect("./sign-in");

@@ -245,7 +245,7 @@ impl<'a> ReconciliationJob<'a> {
         if tree.assumes_values() {
             return Ok(None);
         }
-        planned_change::saved(self.app, planned, source, tree.commit(), secrets)
+        planned_change::saved(&self.app.served.store, planned, source, tree.commit(), secrets)
     }
 
     fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {

@@ -37,12 +37,13 @@ impl Upload {
             false => Limits { bytes: SMALL, ..Limits::MANIFESTS },
         };
         let can_apply = permission::allows(caller, &Intent::Change, &app.served.store.snapshot()).is_ok();
-        let mut place = if can_apply { None } else { enter(app, caller, Some(SlotPool::Shared), is_large)? };
+        let mut place =
+            if can_apply { None } else { enter(&app.admissions, caller, Some(SlotPool::Shared), is_large)? };
         let judge = |beginning: &[u8]| -> Result<(), ApiError> {
             if can_apply {
                 let pool =
                     dry_run_in(beginning).map(|dry_run| if dry_run { SlotPool::Shared } else { SlotPool::Reserved });
-                place = enter(app, caller, pool, is_large)?;
+                place = enter(&app.admissions, caller, pool, is_large)?;
             }
             Ok(())
         };
@@ -60,7 +61,7 @@ impl Upload {
     /// Takes the place in which it runs.
     pub(super) fn place(&mut self, app: &AppState, caller: &Caller, head: &BodyHead) -> Result<WorkPlace, ApiError> {
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
-        let pool = planned_change::pool(app, caller, &Intent::Apply(source), head.is_dry_run());
+        let pool = planned_change::pool(&app.served.store, caller, &Intent::Apply(source), head.is_dry_run());
         // What does not apply, whatever it said first, leaves the reserved places to what does.
         if pool == SlotPool::Shared && self.place.as_ref().is_some_and(|place| place.pool() == SlotPool::Reserved) {
             self.place = Some(app.admissions.uploads.for_owner(&caller.owner)?);
@@ -77,15 +78,15 @@ impl Upload {
 /// Refuses a body that would find no place to run, and takes the place of a large one. Without a pool, only the whole body
 /// tells whether it applies something.
 fn enter(
-    app: &AppState,
+    admissions: &Admissions,
     caller: &Caller,
     pool: Option<SlotPool>,
     is_large: bool,
 ) -> Result<Option<WorkPlace>, ApiError> {
     if let Some(pool) = pool {
-        app.admissions.reconciliations.check(&caller.owner, pool)?;
+        admissions.reconciliations.check(&caller.owner, pool)?;
     }
-    let take = || app.admissions.uploads.enter(Some(&caller.owner), pool.unwrap_or(SlotPool::Shared));
+    let take = || admissions.uploads.enter(Some(&caller.owner), pool.unwrap_or(SlotPool::Shared));
     is_large.then(take).transpose()
 }
 

@@ -75,7 +75,7 @@ async fn create(
 }
 
 fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) -> ApiResult {
-    let (app, store) = (request.app, request.store());
+    let (registry, store) = (&request.app.sources.registry, request.store());
     if request.dry_run {
         let current = store.snapshot();
         let mut planned = destroy.plan(&current);
@@ -84,12 +84,12 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         if let Some(missing) = plan.refusals.iter().find(|refusal| refusal.code == Name::Code(Code::NotFound)) {
             return Err(ApiError::new(fault(missing)));
         }
-        plan.refusals.extend(followed(app, &destroy.source));
+        plan.refusals.extend(followed(registry, &destroy.source));
         return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
         permit(&request.admit(current, Path::root(), &destroy.source)?, &planned, current)?;
-        let followed = followed(app, &destroy.source);
+        let followed = followed(registry, &destroy.source);
         check_refusals(followed.iter().chain(planned.plan.iter().flat_map(|plan| &plan.refusals)))?;
         request.check_expected(&planned, None)?;
         Ok::<_, ApiError>(planned)
@@ -98,13 +98,13 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
     let response = request.answer(&mut planned, Secrets::Revealed, revision)?;
     let (Some(plan), Some(revision)) = (&planned.plan, revision) else { return Ok(response) };
     sync_log::applied(&destroy.author(Some(caller)), plan, revision);
-    app.sources.registry.request_syncs_after(&destroy.source, plan);
+    registry.request_syncs_after(&destroy.source, plan);
     Ok(response::noted(response, SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation())))
 }
 
 /// The refusal of a source that the server reconciles itself: its next sync would create everything again.
-fn followed(app: &AppState, source: &str) -> Option<Diagnostic> {
+fn followed(registry: &SourceRegistry, source: &str) -> Option<Diagnostic> {
     let help = "remove the source from the server's configuration first; its resources stay until it is destroyed";
-    let is_configured = app.sources.registry.is_configured(source);
+    let is_configured = registry.is_configured(source);
     is_configured.then(|| Diagnostic::error(Code::Conflict, followed_message(source)).help(help))
 }

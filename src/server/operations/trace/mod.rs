@@ -21,7 +21,8 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, 
 
 /// Traces a request.
 async fn create(
-    State(AppState { served, admissions, .. }): State<AppState>,
+    State(served): State<Arc<ServedStore>>,
+    State(admissions): State<Arc<Admissions>>,
     caller: Caller,
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {

@@ -77,10 +77,10 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch,
     });
 
 /// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
-fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
+fn place(admissions: &Admissions, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
     match role {
-        Role::Gateway => app.admissions.watchers.enter(None, SlotPool::Reserved),
-        _ => app.admissions.watchers.for_owner(owner),
+        Role::Gateway => admissions.watchers.enter(None, SlotPool::Reserved),
+        _ => admissions.watchers.for_owner(owner),
     }
 }
 
@@ -97,7 +97,7 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     if !has_known || matches!(store.change_window.next(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, store.snapshot().revision));
     }
-    let place = place(&app, &caller)?;
+    let place = place(&app.admissions, &caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS + 1);
     // The last event has room even if its client has taken none of the others.
     let last = chunks.clone().try_reserve_owned().map_err(|_| ApiError::internal())?;

@@ -101,7 +101,7 @@ fn one_owner_has_a_share_and_gateways_have_places_of_their_own() {
     let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role, scope: None };
     let (app, _) = app();
     let all = |owner: &str, role: Role| -> Vec<WorkPlace> {
-        (0..2 * DEFAULT_WATCHERS).map_while(|_| place(&app, &caller(owner, role)).ok()).collect()
+        (0..2 * DEFAULT_WATCHERS).map_while(|_| place(&app.admissions, &caller(owner, role)).ok()).collect()
     };
     let mut viewers: Vec<Vec<WorkPlace>> = Vec::new();
     for number in 0..8 {
@@ -110,13 +110,13 @@ fn one_owner_has_a_share_and_gateways_have_places_of_their_own() {
     let counts: Vec<usize> = viewers.iter().map(Vec::len).collect();
     assert_eq!(counts.first(), Some(&18), "a quarter of the 75 that are not for gateways");
     assert!(counts.iter().all(|count| *count > 0), "each finds a place: {counts:?}");
-    let refused = place(&app, &caller("usr_0", Role::Viewer)).err().map(|error| error.code());
+    let refused = place(&app.admissions, &caller("usr_0", Role::Viewer)).err().map(|error| error.code());
     assert_eq!(refused, Some(Code::RateLimited));
     let taken: usize = counts.iter().sum();
     let gateways = all("bot_gateway", Role::Gateway);
     assert!(gateways.len() >= DEFAULT_WATCHERS / 4);
     assert_eq!((gateways.len() + taken, app.admissions.watchers.running()), (DEFAULT_WATCHERS, DEFAULT_WATCHERS));
-    let full = place(&app, &caller("usr_new", Role::Viewer)).err().map(|error| error.code());
+    let full = place(&app.admissions, &caller("usr_new", Role::Viewer)).err().map(|error| error.code());
     assert_eq!(full, Some(Code::Unavailable));
     drop((viewers, gateways));
     assert_eq!(app.admissions.watchers.running(), 0);

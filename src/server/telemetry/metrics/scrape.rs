@@ -2,12 +2,13 @@
 
 use super::exposition::{Exposition, Labels};
 use super::inventory::Expiry;
+use super::syncs::SyncTimes;
 use crate::model::build;
 use crate::reconcile::sync_loop::condition::Status;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::routing::invariant::ProofAnswer;
 use crate::server::prelude::*;
-use crate::server::state::AppState;
+use crate::server::state::{Admissions, AppState, Telemetry};
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";
@@ -17,13 +18,13 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
     let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", build::commit().unwrap_or("unknown"))];
     page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
     resources(app, page);
-    invariants(app, page);
-    store(app, page);
+    invariants(&app.telemetry, page);
+    store(&app.served.store, page);
     let (files, bytes) = app.caches.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
     page.value("edgewright_watchers", "Clients that watch changes.", app.admissions.watchers.running() as f64);
-    admissions(app, page);
+    admissions(&app.admissions, page);
     let in_flight = app.access.guards.in_flight.count();
     page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
     let bodies = app.access.guards.in_flight.bodies();
@@ -42,12 +43,12 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
     loops(&app.sources.registry, &all, page);
     followed(&all, page);
     drifted(app, &all, page);
-    successes(app, &all, page);
+    successes(&app.sources.syncs, &all, page);
 }
 
 /// The places of requests that cost much (D52).
-fn admissions(app: &AppState, page: &mut Exposition) {
-    let all = app.admissions.all();
+fn admissions(admissions: &Admissions, page: &mut Exposition) {
+    let all = admissions.all();
     let admitted = all.iter().flat_map(|slots| {
         let states = [("running", slots.running()), ("waiting", slots.waiting())];
         states.map(|(state, count)| (vec![("class", slots.name()), ("state", state)], count as f64))
@@ -86,8 +87,8 @@ fn resources(app: &AppState, page: &mut Exposition) {
 }
 
 /// The answers about the invariants, as of the last proof.
-fn invariants(app: &AppState, page: &mut Exposition) {
-    let proven = app.telemetry.proofs.last();
+fn invariants(telemetry: &Telemetry, page: &mut Exposition) {
+    let proven = telemetry.proofs.last();
     let answers = ProofAnswer::ALL.map(|it| (vec![("answer", it.as_str())], proven.report.count(it) as f64));
     page.gauge("edgewright_invariants", "Invariants by whether they hold for all requests.", answers);
     let exempt = proven.report.invariants.iter().filter(|it| it.exempt > 0).count() as f64;
@@ -101,10 +102,10 @@ fn invariants(app: &AppState, page: &mut Exposition) {
     );
 }
 
-fn store(app: &AppState, page: &mut Exposition) {
-    let ready = app.served.store.readiness().is_ok();
+fn store(store: &Store, page: &mut Exposition) {
+    let ready = store.readiness().is_ok();
     page.value("edgewright_store_ready", "1 while commits can succeed.", flag(ready));
-    let statistics = app.served.store.statistics();
+    let statistics = store.statistics();
     page.value(
         "edgewright_store_size_bytes",
         "Size of the store's files: log, states and index.",
@@ -115,7 +116,7 @@ fn store(app: &AppState, page: &mut Exposition) {
         oldest => (statistics.position + 1).saturating_sub(oldest),
     };
     page.value("edgewright_history_records", "Records in the history.", records as f64);
-    let lag = app.served.store.copy_lag() as f64;
+    let lag = store.copy_lag() as f64;
     page.value("edgewright_local_copy_lag_records", "Records of the history that the local copy lacks.", lag);
 }
 
@@ -170,9 +171,9 @@ fn drifted(app: &AppState, followed: &[Arc<SourceHandle>], page: &mut Exposition
 }
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
-fn successes(app: &AppState, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
+fn successes(syncs: &SyncTimes, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
     let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
-    let sent = app.sources.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
+    let sent = syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
     all.extend(followed.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
     page.gauge(
