@@ -16,7 +16,7 @@ fn collect(node: Node<'_>, path: &FieldPath, faults: &mut Vec<Fault>) {
     for (key, value) in node.entries().into_iter().flatten() {
         let place = path.join(key);
         if value.is_null() {
-            let message = format!("`{}` has no value, and would limit nothing", printable(key));
+            let message = format!("`{}` has no value", printable(key));
             let fault = Fault::new(Code::Required, message).at(place);
             faults.push(fault.help("write one, such as `[]` for an empty list, or remove the key"));
         } else {
