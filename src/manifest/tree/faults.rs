@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::limits::is_limit;
 use super::paths::is_manifest;
 use crate::files::folder_of;
 use crate::model::secrets::redact::quotable_path;
@@ -57,6 +58,15 @@ pub(crate) fn similar_path(path: &Path) -> Option<PathBuf> {
 
 pub(super) fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
     not_read(format!("{name} cannot be read: {reason}")).help("check the path and its permissions")
+}
+
+/// The error for a place in which a search for manifests has ended, for example at a limit.
+pub(super) fn unsearched(name: impl fmt::Display, reason: &str) -> Diagnostic {
+    let error = unreadable(name, reason);
+    match is_limit(reason) {
+        true => error.help("use the folder of the manifests, or list folders without any in its `.edgewrightignore`"),
+        false => error,
+    }
 }
 
 /// The error for a file that is written while the manifests are read.

@@ -35,10 +35,12 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
 use super::cancellation::StopCheck;
-use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, with_similar};
+use super::faults::{
+    inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, unsearched, with_similar,
+};
 use super::file_stamp::FileStamp;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
-use super::limits::{MOST_DEPTH, MOST_ENTRIES};
+use super::limits::{MOST_DEPTH, MOST_ENTRIES, too_deep};
 use super::paths::{is_hidden, is_manifest};
 use crate::files::folder_of;
 use crate::model::{Diagnostic, Fault};
@@ -236,8 +238,7 @@ impl Search<'_> {
             return self.diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         if self.above.len() >= MOST_DEPTH {
-            let reason = format!("more than {MOST_DEPTH} folders deep");
-            return self.diagnostics.push(unreadable(path.display(), reason));
+            return self.diagnostics.push(unsearched(path.display(), &too_deep()));
         }
         self.above.push(identity);
         for (name, is_file) in entries {
@@ -311,7 +312,7 @@ pub(super) fn search(
         search.walk(Path::new(""));
         let ended = search.ended;
         found = search.found;
-        diagnostics.extend(ended.map(|reason| unreadable(path.display(), reason)));
+        diagnostics.extend(ended.map(|reason| unsearched(path.display(), &reason)));
         return Some((jail, found));
     }
     match jail.metadata(jail.inside(path)) {

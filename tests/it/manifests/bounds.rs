@@ -132,6 +132,10 @@ fn a_folder_that_is_too_deep_is_an_error() {
     fs::create_dir_all(folder.path("m").join("d/".repeat(100))).unwrap();
     let all = folder.run("validate m --format json").all();
     assert!(all.contains("ERR_EDGEWRIGHT_UNREADABLE") && all.contains("more than 100 folders deep"), "{all}");
+    assert!(all.contains("list folders without any in its `.edgewrightignore`"), "{all}");
+    folder.write("m/.edgewrightignore", "d/\n");
+    let run = folder.run("validate m");
+    assert_eq!(run.code, 0, "{}", run.all());
 }
 
 #[test]

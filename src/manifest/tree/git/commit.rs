@@ -16,10 +16,10 @@ use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::contents::{manifest_file, value_of};
-use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable};
+use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable, unsearched};
 use crate::manifest::tree::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use crate::manifest::tree::limits::{
-    MOST_DEPTH, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many,
+    MOST_DEPTH, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_deep, too_large, too_many,
 };
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};
@@ -168,7 +168,7 @@ impl Tree for CommitTree {
             let (Walk { root, found, outside, .. }, read) = match walked {
                 Ok(walked) => walked,
                 Err(reason) => {
-                    diagnostics.push(unreadable(self.placed(shown), reason));
+                    diagnostics.push(unsearched(self.placed(shown), &reason));
                     continue;
                 }
             };
@@ -437,7 +437,7 @@ impl<'r> Files<'r> {
                     return Err(about("links to a parent folder".into()));
                 }
                 ObjectType::Tree if walk.open.len() >= MOST_DEPTH => {
-                    return Err(about(format!("more than {MOST_DEPTH} folders deep")));
+                    return Err(about(too_deep()));
                 }
                 // Skipping it would delete the resources of its manifests.
                 ObjectType::Commit => {

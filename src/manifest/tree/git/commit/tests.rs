@@ -29,8 +29,13 @@ fn large(repository: &Repository) -> Oid {
     Oid::from_str(&"ab".repeat(20)).unwrap()
 }
 
-/// The error of a commit that cannot be read. `write` returns its tree.
+/// The message of a commit that cannot be read. `write` returns its tree.
 fn refused(write: impl FnOnce(&Repository) -> Oid) -> String {
+    refusal(write).message
+}
+
+/// The error of a commit that cannot be read.
+fn refusal(write: impl FnOnce(&Repository) -> Oid) -> Diagnostic {
     let folder = tempfile::tempdir().unwrap();
     let repository = Repository::init_bare(folder.path()).unwrap();
     let tree = write(&repository);
@@ -39,9 +44,9 @@ fn refused(write: impl FnOnce(&Repository) -> Oid) -> String {
         let tree = repository.find_tree(tree).unwrap();
         repository.commit(Some("HEAD"), &author, &author, "edge", &tree, &[]).unwrap()
     };
-    let (files, diagnostics) = CommitTree::at(repository, id, "main".into(), &[PathBuf::new()]).manifests();
+    let (files, mut diagnostics) = CommitTree::at(repository, id, "main".into(), &[PathBuf::new()]).manifests();
     assert!(files.is_empty() && diagnostics.len() == 1, "{} files, {diagnostics:?}", files.len());
-    diagnostics.into_iter().map(|it| it.message).collect()
+    diagnostics.pop().unwrap()
 }
 
 #[test]
@@ -66,12 +71,13 @@ fn manifests_that_are_too_large_together_are_not_read() {
 
 #[test]
 fn hidden_files_count() {
-    let message = refused(|repository| {
+    let error = refusal(|repository| {
         let hidden = repository.blob(b"text").unwrap();
         let hidden = tree(repository, (0..6_000).map(|at| format!(".{at}")), hidden, FILE);
         tree(repository, (0..100).map(|at| format!("{at}")), hidden, FOLDER)
     });
-    assert!(message.ends_with(REFUSED), "{message}");
+    assert!(error.message.ends_with(REFUSED), "{error:?}");
+    assert!(error.help.is_some_and(|help| help.contains("`.edgewrightignore`")));
 }
 
 #[test]
