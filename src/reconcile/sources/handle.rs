@@ -166,7 +166,7 @@ impl SourceHandle {
     /// The condition and the status of one moment: once a sync has ended in the status, both are of that one.
     pub(crate) fn observed(&self) -> (Condition, SourceStatus) {
         loop {
-            let before = self.status.current().ended;
+            let before = self.status.ended();
             let (condition, status) = (self.shown_condition(), self.status.current());
             if status.ended == before {
                 return (condition, status);

@@ -184,6 +184,11 @@ impl StatusBoard {
         self.0.lock().clone()
     }
 
+    /// The number of the last sync that has ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.0.lock().ended
+    }
+
     /// The sync that brought the manifests into effect.
     pub(crate) fn applied(&self) -> Option<SyncRecord> {
         self.0.lock().applied.clone()
