@@ -23,4 +23,5 @@ pub(crate) mod source_values;
 pub(crate) mod sources;
 pub(crate) mod sources_surrounding;
 pub(crate) mod status;
+pub(crate) mod suspensions;
 pub(crate) mod write_quiescence;
