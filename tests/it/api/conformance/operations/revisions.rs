@@ -67,8 +67,7 @@ fn origin_rows() -> Vec<Row> {
             .fails(404, "NOT_FOUND", "")
             .call("GET /resources/{admin}")
             .fails(404, "NOT_FOUND", "")
-            .call("GET /resources/{one}?at=1")
-            .fails(400, "PARAMETER", "")
+            .refuses_query("GET /resources/{one}?at=1", "")
             .says("unknown query parameter `at`"),
     ]
 }
@@ -173,8 +172,7 @@ fn refused_rows() -> Vec<Row> {
     rows.push(row("a path that is no UTF-8 is no revision").call("GET /history/%FF").fails(404, "NOT_FOUND", ""));
     rows.push(
         row("blame asks for a path")
-            .call("GET /history/blame")
-            .fails(400, "PARAMETER", "/resource")
+            .refuses_query("GET /history/blame", "/resource")
             .call("GET /history/blame?resource=/ip_restrictions/ipx_unknown")
             .fails(404, "NOT_FOUND", "/resource"),
     );

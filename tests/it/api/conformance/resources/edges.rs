@@ -87,8 +87,7 @@ fn life_rows() -> Vec<Row> {
             .fails(404, "NOT_FOUND", "")
             .send("PATCH /edges/https/edghts_unknown", json!({"description": "x"}))
             .fails(404, "NOT_FOUND", "")
-            .call("GET /edges/https?limit=1&limit=2")
-            .fails(400, "PARAMETER", "/limit"),
+            .refuses_query("GET /edges/https?limit=1&limit=2", "/limit"),
         row("routes are not written with their edge").send("POST /edges/https", json!({"routes": []})).fails(
             400,
             "UNKNOWN_FIELD",

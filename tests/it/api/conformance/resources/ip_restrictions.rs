@@ -113,11 +113,8 @@ fn change_rows() -> Vec<Row> {
             .fails(404, "NOT_FOUND", "")
             .send("PATCH /ip_restrictions/ipx_unknown", json!({"enforced": true, "type": "api"}))
             .fails(404, "NOT_FOUND", ""),
-        row("the list of restrictions takes a limit up to 1000").call("GET /ip_restrictions?limit=1001").fails(
-            400,
-            "PARAMETER",
-            "/limit",
-        ),
+        row("the list of restrictions takes a limit up to 1000")
+            .refuses_query("GET /ip_restrictions?limit=1001", "/limit"),
     ]
 }
 

@@ -107,6 +107,11 @@ impl Row {
         self.step(call, Content::Bytes(body.into()))
     }
 
+    /// A call whose query is refused, at a parameter unless the endpoint has none.
+    pub(crate) fn refuses_query(self, call: &str, parameter: &str) -> Self {
+        self.call(call).fails(400, "PARAMETER", parameter)
+    }
+
     fn step(mut self, call: &str, body: Content) -> Self {
         let (method, path) = call.split_once(' ').unwrap();
         self.steps.push(Step {
