@@ -2,6 +2,7 @@
 
 mod forwarding;
 mod gateways;
+mod master_keys;
 mod replaced;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
-    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    os::fd::OwnedFd,
     process::Stdio,
     time::Duration,
 };
@@ -102,6 +103,14 @@ impl Pair {
         serve.call_as(&self.token, "POST", "/edges/https", &body)
     }
 
+    /// Creates an edge at the first server, and waits until the second one has it.
+    fn share(&self, host: &str) -> HttpAnswer {
+        let created = self.create(&self.first, host);
+        assert_eq!(created.status, 201, "{}", created.body);
+        within(LAG, "the commit", || self.knows(&self.second, host));
+        created
+    }
+
     /// Whether a server creates an edge. Between two rounds, it can close a connection without an answer.
     fn creates(&self, serve: &Serve, host: &str) -> Option<()> {
         self.try_create(serve, host).filter(|answer| answer.status == 201).map(drop)
@@ -133,6 +142,15 @@ impl Pair {
     fn knows(&self, serve: &Serve, host: &str) -> Option<()> {
         self.get(serve, "/edges/https?limit=1000").body.contains(&format!("\"{host}.example.com:443\"")).then_some(())
     }
+
+    /// Waits until a server that is ready says that the database does not answer.
+    fn warns_of_silence(&self, serve: &Serve) {
+        until("the warning", || {
+            let readiness = self.get(serve, "/readyz");
+            assert_eq!(readiness.status, 200, "{}", readiness.body);
+            readiness.body.contains("no news from the database for").then_some(())
+        });
+    }
 }
 
 /// Ends the session of a server that was stopped. Newer versions of PostgreSQL do so by themselves.
@@ -160,9 +178,7 @@ fn who_follows_reads_what_the_writer_commits_and_changes_nothing() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, _) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
-    let created = pair.create(first, "one");
-    assert_eq!(created.status, 201, "{}", created.body);
-    within(LAG, "the commit", || pair.knows(second, "one"));
+    let created = pair.share("one");
     let path = format!("/edges/https/{}", created.json()["id"].as_str().unwrap());
     for path in [path.as_str(), "/edges/https", "/history", "/sources"] {
         let [there, here] = [first, second].map(|serve| pair.get(serve, path));
@@ -243,8 +259,7 @@ fn reads_go_on_while_the_database_is_away() {
     let Some(postgres) = Postgres::start() else { return };
     let (pair, _) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
-    assert_eq!(pair.create(first, "one").status, 201);
-    within(LAG, "the commit", || pair.knows(second, "one"));
+    pair.share("one");
     postgres.kill();
     for serve in [first, second] {
         assert!(pair.knows(serve, "one").is_some());
@@ -257,11 +272,7 @@ fn reads_go_on_while_the_database_is_away() {
         (readiness.status == 503 && readiness.body.contains("no connection to the database")).then_some(())
     });
     // Others need no writer to be asked.
-    until("the warning", || {
-        let readiness = pair.get(second, "/readyz");
-        assert_eq!(readiness.status, 200, "{}", readiness.body);
-        readiness.body.contains("no news from the database for").then_some(())
-    });
+    pair.warns_of_silence(second);
     postgres.run();
     // Nobody had reason to take the place of the writer.
     within(CHANGE, "a write", || pair.creates(first, "three"));
@@ -324,8 +335,7 @@ fn who_follows_keeps_what_it_has_when_a_newer_version_migrates_the_tables() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, database) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
-    assert_eq!(pair.create(first, "one").status, 201);
-    within(LAG, "the commit", || pair.knows(second, "one"));
+    pair.share("one");
     let version = postgres.psql(&database, "SELECT version FROM edgewright.schema_version").unwrap();
     let set = |version: &str| {
         postgres.psql(&database, &format!("UPDATE edgewright.schema_version SET version = {version}")).unwrap();
@@ -367,58 +377,6 @@ fn secrets_that_the_writer_destroys_are_in_no_answer_of_who_follows() {
     assert!(told("/edges/https").contains("hunter2-second"));
 }
 
-/// Replaces a file with a master key, as a whole.
-fn replace_key(folder: &Folder, name: &str, digit: char) {
-    folder.write("new.key", &format!("{digit:0>64}"));
-    fs::set_permissions(folder.path("new.key"), fs::Permissions::from_mode(0o600)).unwrap();
-    fs::rename(folder.path("new.key"), folder.path(name)).unwrap();
-}
-
-#[test]
-fn a_new_master_key_is_taken_over_by_those_who_follow_while_they_serve() {
-    let Some(postgres) = Postgres::shared() else { return };
-    let (pair, _) = Pair::start_reachable(&postgres);
-    let Pair { first, second, folders, .. } = &pair;
-    let mut lines = pair.watch(second, None);
-    for digit in ['1', '2', '3'] {
-        replace_key(&folders[0], MASTER_KEY, digit);
-        let rekeyed = pair.call(second, "POST", "/store/rekey", &[], r#"{"forget_secrets":false}"#);
-        assert_eq!((rekeyed.status, rekeyed.json()["master_key_changed"].as_bool()), (200, Some(true)));
-        let key = pair.call(second, "POST", "/api_keys", &[], r#"{"description":"encrypted"}"#);
-        assert_eq!(key.status, 201, "{}", key.body);
-    }
-    assert_eq!(pair.create(first, "one").status, 201);
-    // The stream is still that of the beginning.
-    assert!(lines.any(|line| line.contains("one.example.com:443")));
-    for alarm in ["read again", "interrupted", "master key of the store"] {
-        assert!(!second.said().contains(alarm), "{}", second.said());
-    }
-    first.signal("KILL");
-    within(CHANGE, "a write", || pair.creates(second, "two"));
-}
-
-#[test]
-fn whoever_follows_without_the_new_master_key_says_so_once_and_goes_on_when_it_is_there() {
-    let Some(postgres) = Postgres::shared() else { return };
-    let (pair, _) = Pair::start(&postgres);
-    let Pair { first, folders, options, .. } = &pair;
-    let third = Folder::new();
-    fs::copy(folders[0].path(MASTER_KEY), third.path("own.key")).unwrap();
-    let shared = folders[0].path(MASTER_KEY).display().to_string();
-    let options = format!("{} --security-log security.log", options.replace(&shared, "own.key"));
-    let follower = third.serve(&options);
-    replace_key(&folders[0], MASTER_KEY, '1');
-    assert_eq!(first.call_as(&pair.token, "POST", "/store/rekey", "{}").status, 200);
-    assert_eq!(pair.create(first, "one").status, 201);
-    follower.wait_for("own.key is not the master key of the store");
-    std::thread::sleep(Duration::from_secs(3));
-    assert!(pair.knows(&follower, "one").is_none());
-    replace_key(&third, "own.key", '1');
-    within(CHANGE, "the commit", || pair.knows(&follower, "one"));
-    let said = follower.said();
-    assert_eq!((said.matches("is not the master key").count(), said.contains("read again")), (1, false), "{said}");
-}
-
 #[test]
 fn a_watch_goes_on_at_another_server_without_a_gap() {
     let Some(postgres) = Postgres::shared() else { return };
@@ -427,8 +385,7 @@ fn a_watch_goes_on_at_another_server_without_a_gap() {
     let lines = pair.watch(first, None);
     assert_eq!(pair.create(first, "one").status, 201);
     let one = told(lines, "one");
-    assert_eq!(pair.create(first, "two").status, 201);
-    within(LAG, "the commit", || pair.knows(second, "two"));
+    pair.share("two");
     let two = told(pair.watch(second, Some(&one)), "two");
     first.signal("KILL");
     within(CHANGE, "a write", || pair.creates(second, "three"));
@@ -446,9 +403,8 @@ fn an_etag_of_one_server_is_that_of_the_others() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, _) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
-    let created = pair.create(first, "one").json();
+    let created = pair.share("one").json();
     let path = format!("/edges/https/{}", created["id"].as_str().unwrap());
-    within(LAG, "the commit", || pair.knows(second, "one"));
     let etag = |serve: &Serve| pair.get(serve, &path).header("etag")[0].to_owned();
     let with = |serve: &Serve, method: &str, condition: (&str, &str), body: &str| {
         let bearer = format!("Bearer {}", pair.token);

@@ -36,6 +36,19 @@ fn status(serve: &Serve) -> serde_json::Value {
     serve.get("/sources/shop").json()
 }
 
+/// Serves the source, whose mistake is applied, and undoes it by a rollback.
+fn rolled_back(folder: &Folder, mistake: impl FnOnce()) -> Serve {
+    let serve = folder.serve("");
+    let applied = || status(&serve)["last_applied"]["revision"].as_u64();
+    let first = applied();
+    mistake();
+    within(SOON, "the mistake", || (applied() > first).then_some(()));
+    let body = serde_json::json!({"to": first, "source": "shop"}).to_string();
+    assert_eq!(serve.call("POST", "/rollbacks", &body).status, 201);
+    until_reason(&serve, "shop", "RolledBack");
+    serve
+}
+
 #[test]
 fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
     let folder = repository("hooks/shop", ", values: values");
@@ -60,14 +73,7 @@ fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
 #[test]
 fn a_rollback_holds_the_values_that_it_undid_and_no_others() {
     let folder = repository("hooks/shop", ", values: values");
-    let serve = folder.serve("");
-    let applied = || status(&serve)["last_applied"]["revision"].as_u64();
-    let first = applied();
-    folder.write("values/hooks/shop", "wrong-secret-of-a-webhook\n");
-    within(SOON, "the wrong value", || (applied() > first).then_some(()));
-    let body = serde_json::json!({"to": first, "source": "shop"}).to_string();
-    assert_eq!(serve.call("POST", "/rollbacks", &body).status, 201);
-    until_reason(&serve, "shop", "RolledBack");
+    let serve = rolled_back(&folder, || folder.write("values/hooks/shop", "wrong-secret-of-a-webhook\n"));
     folder.write("values/hooks/shop", "right-secret-of-a-webhook\n");
     in_state(&serve, "shop", "Synced");
     let record = serve.get("/history?limit=1").json()["history"][0].clone();
@@ -77,15 +83,10 @@ fn a_rollback_holds_the_values_that_it_undid_and_no_others() {
 #[test]
 fn a_rotated_value_does_not_bring_back_a_commit_that_a_rollback_undid() {
     let folder = repository("hooks/shop", ", values: values, interval: 1s");
-    let serve = folder.serve("");
-    let applied = || status(&serve)["last_applied"]["revision"].as_u64();
-    let first = applied();
-    folder.write("repo/edge/one.yaml", &edge("hooks/shop").replace("backend_id: bkd_1", "backend_id: bkd_bad"));
-    git(&folder, "-C repo commit -q -a -m mistake");
-    within(SOON, "the mistake", || (applied() > first).then_some(()));
-    let body = serde_json::json!({"to": first, "source": "shop"}).to_string();
-    assert_eq!(serve.call("POST", "/rollbacks", &body).status, 201);
-    until_reason(&serve, "shop", "RolledBack");
+    let serve = rolled_back(&folder, || {
+        folder.write("repo/edge/one.yaml", &edge("hooks/shop").replace("backend_id: bkd_1", "backend_id: bkd_bad"));
+        git(&folder, "-C repo commit -q -a -m mistake");
+    });
     let begun = status(&serve)["syncs_begun"].as_u64();
     folder.write("values/hooks/shop", "right-secret-of-a-webhook\n");
     within(SOON, "two more syncs", || (status(&serve)["syncs_ended"].as_u64() > begun.map(|it| it + 1)).then_some(()));

@@ -60,6 +60,17 @@ fn synced(serve: &Serve, commit: &str) -> Value {
     })
 }
 
+/// Serves a source that has applied two signed commits, and returns them.
+fn serve_two(folder: &Folder, keys: &str) -> (Serve, [String; 2]) {
+    follow(folder, keys);
+    let first = commit(folder, "first", Some("own"));
+    let serve = folder.serve("");
+    synced(&serve, &first);
+    let second = commit(folder, "second", Some("own"));
+    synced(&serve, &second);
+    (serve, [first, second])
+}
+
 fn shown(serve: &Serve) -> String {
     let list = serve.get("/edges/https").json();
     list["https_edges"][0]["description"].as_str().unwrap_or_default().to_owned()
@@ -114,13 +125,7 @@ fn only_a_commit_with_the_signature_of_an_allowed_key_is_applied() {
 #[test]
 fn a_branch_that_is_moved_back_is_refused_until_somebody_accepts_the_commit() {
     let Some(folder) = with_keys() else { return };
-    follow(&folder, "ref: main, verify: {allowed_signers_file: signers}");
-    let first = commit(&folder, "first", Some("own"));
-    let serve = folder.serve("");
-    synced(&serve, &first);
-    let second = commit(&folder, "second", Some("own"));
-    synced(&serve, &second);
-
+    let (serve, [first, second]) = serve_two(&folder, "ref: main, verify: {allowed_signers_file: signers}");
     move_to(&folder, &first);
     let why = refused(&serve, &first, "REWOUND");
     let said =
@@ -177,12 +182,8 @@ fn a_branch_that_is_moved_back_is_refused_until_somebody_accepts_the_commit() {
 #[test]
 fn a_refused_commit_of_an_isolated_source_is_refused_by_each_sync() {
     let Some(folder) = with_keys() else { return };
-    follow(&folder, "ref: main, interval: 1s, isolate: true, verify: {allowed_signers_file: signers}");
-    let first = commit(&folder, "first", Some("own"));
-    let serve = folder.serve("");
-    synced(&serve, &first);
-    let second = commit(&folder, "second", Some("own"));
-    synced(&serve, &second);
+    let keys = "ref: main, interval: 1s, isolate: true, verify: {allowed_signers_file: signers}";
+    let (serve, [first, second]) = serve_two(&folder, keys);
     let unsigned = commit(&folder, "unsigned", None);
     for (moved, code) in [(&unsigned, "UNVERIFIED_COMMIT"), (&first, "REWOUND")] {
         move_to(&folder, moved);

@@ -13,8 +13,7 @@ fn no_server_moves_into_another_store_that_takes_the_place_of_its_own() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, database) = Pair::start_reachable(&postgres);
     let Pair { first, second, .. } = &pair;
-    assert_eq!(pair.create(first, "one").status, 201);
-    within(LAG, "the commit", || pair.knows(second, "one"));
+    pair.share("one");
     // The database is empty now, and a server that is started creates a store in it.
     postgres.psql(&database, "ALTER SCHEMA edgewright RENAME TO kept").unwrap();
     second.wait_for("no news of the store");
@@ -37,11 +36,7 @@ fn no_server_moves_into_another_store_that_takes_the_place_of_its_own() {
         assert_eq!(pair.get(serve, "/history").status, 503);
     }
     assert_eq!(pair.get(first, "/readyz").status, 503);
-    until("the warning", || {
-        let readiness = pair.get(second, "/readyz");
-        assert_eq!(readiness.status, 200, "{}", readiness.body);
-        readiness.body.contains("no news from the database for").then_some(())
-    });
+    pair.warns_of_silence(second);
     third.stop();
     let back = "ALTER SCHEMA edgewright RENAME TO other; ALTER SCHEMA kept RENAME TO edgewright";
     postgres.psql(&database, back).unwrap();
@@ -58,7 +53,7 @@ fn a_writer_notices_without_a_write_that_it_was_overtaken_or_that_the_history_we
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, database) = Pair::start_reachable(&postgres);
     let Pair { first, second, .. } = &pair;
-    assert_eq!(pair.create(first, "one").status, 201);
+    pair.share("one");
     postgres.psql(&database, "UPDATE edgewright.head SET epoch = epoch + 1").unwrap();
     first.wait_for("This server writes no more");
     within(CHANGE, "a write", || pair.creates(second, "two"));

@@ -11,6 +11,17 @@ use crate::support::{
     program::{Folder, has},
 };
 
+/// Makes commits in a new database. Returns its name, and the options of a command for its store.
+fn committed(postgres: &Postgres, count: usize) -> (String, String) {
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    for number in 1..=count {
+        commit(&store, vec![small(number)]).unwrap();
+    }
+    let options = postgres.options(&database);
+    (database, options)
+}
+
 #[test]
 fn a_store_comes_back_as_it_was() {
     let Some(postgres) = Postgres::shared() else { return };
@@ -54,8 +65,7 @@ fn the_history_is_cut_by_its_limits() {
     let before = content(&store);
     drop(store);
     let folder = Folder::new();
-    let key = postgres.master_key();
-    let options = format!("--store {} --master-key-file {}", postgres.url(&database), key.display());
+    let options = postgres.options(&database);
     folder.ok(&format!("store rekey --history-records 10 {options}"));
     let store = postgres.open(&database).unwrap();
     let verified = store.verify().unwrap();
@@ -70,13 +80,7 @@ fn the_history_is_cut_by_its_limits() {
 #[test]
 fn the_history_is_cut_by_its_age_and_not_because_clocks_differ() {
     let Some(postgres) = Postgres::shared() else { return };
-    let (folder, database) = (Folder::new(), postgres.database());
-    let options = postgres.options(&database);
-    let store = postgres.open(&database).unwrap();
-    for number in 1..=16 {
-        commit(&store, vec![small(number)]).unwrap();
-    }
-    drop(store);
+    let (folder, (database, options)) = (Folder::new(), committed(&postgres, 16));
     let oldest_after = |sql: &str| {
         postgres.psql(&database, sql).unwrap();
         folder.ok(&format!("store rekey {options}"));
@@ -112,13 +116,7 @@ fn a_row_that_was_changed_is_found() {
 #[test]
 fn a_column_that_differs_from_what_it_repeats_is_found() {
     let Some(postgres) = Postgres::shared() else { return };
-    let (folder, database) = (Folder::new(), postgres.database());
-    let options = postgres.options(&database);
-    let store = postgres.open(&database).unwrap();
-    for number in 1..=3 {
-        commit(&store, vec![small(number)]).unwrap();
-    }
-    drop(store);
+    let (folder, (database, options)) = (Folder::new(), committed(&postgres, 3));
     folder.ok(&format!("store check {options}"));
     let places = [("commits", "position = 2"), ("entries", "position = 2"), ("head", "true")];
     for (table, condition) in places {
