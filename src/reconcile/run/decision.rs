@@ -73,7 +73,7 @@ pub(in crate::reconcile) fn run(
     let began = Instant::now();
     let (author, source) = (prepared.options.author(), prepared.options.source.as_str());
     let (findings, held) = (RunFindings::default(), HeldChanges::default());
-    let mut run = PlannedRun { store, prepared, source, author, mode, findings, held, left: BTreeSet::new() };
+    let mut run = PlannedRun { store, prepared, source, author, mode, findings, held };
     let done = match mode {
         RunMode::Apply { may_apply, .. } => run.apply(may_apply),
         RunMode::Suspended => {
@@ -108,8 +108,6 @@ struct PlannedRun<'a> {
     findings: RunFindings,
     /// The changes that were left out of the plan.
     held: HeldChanges,
-    /// The paths of their resources.
-    left: BTreeSet<String>,
 }
 
 impl PlannedRun<'_> {
@@ -214,14 +212,7 @@ impl PlannedRun<'_> {
         if planned.plan.as_ref().is_some_and(|plan| overwrites_newer(plan, &visible, current)) {
             return Err(NotApplied::NotInHistory { visible: visible.revision, current: current.revision });
         }
-        let paths = |planned: &PlanResult| -> BTreeSet<String> {
-            planned.plan.iter().flat_map(|plan| &plan.changes).map(|change| change.key.path()).collect()
-        };
-        let differing = paths(&planned);
         self.held = hold(current, &mut planned).map_err(RunReport::Failed)?;
-        // A change that is applied may leave a part of its resource.
-        let drifted = self.held.drifted.iter().map(|drifted| drifted.path.clone());
-        self.left = differing.difference(&paths(&planned)).cloned().chain(drifted).collect();
         self.findings.drifted = self.held.drifted.len();
         self.findings.drift = self.held.drifted.iter().take(MOST_DRIFTED).cloned().collect();
         if self.held.is_empty() { Ok(planned) } else { self.judge_rest(current, planned) }
@@ -311,7 +302,7 @@ impl PlannedRun<'_> {
     /// The result of the run, with what it has left to do.
     fn result(self, report: RunReport) -> RunResult {
         let leaves_drift = self.leaves_drift();
-        let Self { author, mut findings, held, mode, left, .. } = self;
+        let Self { author, mut findings, held, mode, .. } = self;
         if let RunReport::Applied { revision, .. } | RunReport::Drifted { applied: Some((_, revision)), .. } = &report {
             findings.planned_at = Some(*revision);
         }
@@ -328,7 +319,7 @@ impl PlannedRun<'_> {
                 }
             }
         }
-        RunResult { report, findings, author, left }
+        RunResult { report, findings, author, left: held.left }
     }
 }
 

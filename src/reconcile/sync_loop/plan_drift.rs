@@ -54,6 +54,8 @@ pub(crate) struct HeldChanges {
     pub drifted: Vec<DriftedResource>,
     /// The number of changes that cannot be applied without reverting drift.
     pub waiting: usize,
+    /// The paths of the resources that are left as they are although the manifests differ.
+    pub left: BTreeSet<String>,
 }
 
 impl HeldChanges {
@@ -224,6 +226,21 @@ fn drifted_resource(change: &Change) -> Option<DriftedResource> {
 /// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it. What was judged
 /// of the whole plan has to be judged again.
 pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
+    let differing = changed_paths(planned);
+    let mut held = leave_drifted(snapshot, planned)?;
+    // A change that is applied may leave a part of its resource.
+    let drifted = held.drifted.iter().map(|drifted| drifted.path.clone());
+    held.left = differing.difference(&changed_paths(planned)).cloned().chain(drifted).collect();
+    Ok(held)
+}
+
+/// The paths of the resources that a plan changes.
+fn changed_paths(planned: &PlanResult) -> BTreeSet<String> {
+    planned.plan.iter().flat_map(|plan| &plan.changes).map(|change| change.key.path()).collect()
+}
+
+/// Takes out of a plan what drifted, and what depends on that.
+fn leave_drifted(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
     let mut held = HeldChanges::default();
     let whole = planned.tried.clone();
     let Some(plan) = &mut planned.plan else { return Ok(held) };
