@@ -101,16 +101,25 @@ impl fmt::Display for DeletionBudget {
     }
 }
 
+/// What sets the budget of a plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BudgetSetting {
+    /// An option of the run.
+    OfRun,
+    /// An option of the run, or a key of the source if a server makes the plan itself: then nobody runs it with an option.
+    OfRunOrSource,
+}
+
 impl Plan {
     /// Refuses the plan if it deletes more of the `owned` resources of `owner` than the budget allows. The help says what to
-    /// check first. `is_followable` if a server may make the plan itself: then nobody runs it with an option.
+    /// check first, and what sets the budget.
     pub(super) fn limit_deletions(
         &mut self,
         owned: impl FnOnce() -> usize,
         budget: DeletionBudget,
         owner: &str,
         check: &str,
-        is_followable: bool,
+        setting: BudgetSetting,
     ) {
         let deleted: Vec<_> =
             self.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
@@ -133,7 +142,7 @@ impl Plan {
         };
         let message = format!("the plan would delete {how_many}: {}", names.join(", "));
         let mut help = format!("{check}; to delete the resources, run once with --max-deletes {}", deleted.len());
-        if is_followable {
+        if setting == BudgetSetting::OfRunOrSource {
             help += &format!(", or set `max_deletes: {}` for a source that a server follows", deleted.len());
         }
         self.refuse(Code::TooManyDeletions, message, help);

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::calls::deletion;
 use super::change::{Change, Plan, named};
-use super::deletion_budget::DeletionBudget;
+use super::deletion_budget::{BudgetSetting, DeletionBudget};
 use super::effect::Effect;
 use super::near_source::near_source;
 use crate::model::{Code, Diagnostic, Entry, Key, Snapshot};
@@ -45,7 +45,8 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: DeletionBudget) 
         }
     }
     if budget != DeletionBudget::Normal {
-        plan.limit_deletions(|| owned.len(), budget, "the source", "check the name of the source", false);
+        let check = "check the name of the source";
+        plan.limit_deletions(|| owned.len(), budget, "the source", check, BudgetSetting::OfRun);
     }
     plan
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::calls::{changes, deletion};
 use super::change::{Change, Plan, named};
-use super::deletion_budget::DeletionBudget;
+use super::deletion_budget::{BudgetSetting, DeletionBudget};
 use super::effect::Effect;
 use super::kept_resources::{KeptResource, used_by_others};
 use crate::background::yield_to_requests;
@@ -79,7 +79,7 @@ pub(crate) fn diff(
         taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count()
     };
     let check = "check that the manifests are complete and belong to this source";
-    planner.plan.limit_deletions(owned, budget, "the source", check, true);
+    planner.plan.limit_deletions(owned, budget, "the source", check, BudgetSetting::OfRunOrSource);
     planner.plan
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::calls::{changes, deletion};
 use super::change::{Change, Plan, named};
-use super::deletion_budget::DeletionBudget;
+use super::deletion_budget::{BudgetSetting, DeletionBudget};
 use super::diff::{handover_note, protection_note};
 use super::effect::Effect;
 use super::near_source::near_source;
@@ -59,7 +59,7 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
     }
     let owned = current.iter().filter(|entry| planner.concerns(&entry.key)).count();
     let owner = if source.is_some() { "the source" } else { "the store" };
-    planner.plan.limit_deletions(|| owned, budget, owner, "check the revision", false);
+    planner.plan.limit_deletions(|| owned, budget, owner, "check the revision", BudgetSetting::OfRun);
     planner.plan
 }
 
