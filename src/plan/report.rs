@@ -30,6 +30,8 @@ pub struct Report {
     pub tests: Option<TestReport>,
     /// The answers about invariants, if they were asked for.
     pub proofs: Option<ProofReport>,
+    /// The address of the plan in the dashboard, if a server keeps it.
+    pub page: Option<String>,
 }
 
 /// Says that there is no store at a path, so that a plan creates everything.

@@ -17,6 +17,7 @@ use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::openapi;
 use super::operations::reconciliation::files::{DEFAULT_MIB, FileCache};
+use super::operations::reconciliation::kept_plans::KeptPlans;
 use super::operations::saml::signer::Signer;
 use super::replicas::forwarder::Forwarder;
 use super::resources::page_cache::PageCache;
@@ -93,6 +94,7 @@ impl App {
             caches: Arc::new(Caches {
                 pages: PageCache::default(),
                 files: FileCache::new(DEFAULT_MIB << 20),
+                plans: KeptPlans::default(),
                 feeds: Feeds::default(),
             }),
             telemetry: Arc::new(Telemetry { proofs, ..Telemetry::default() }),

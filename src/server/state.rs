@@ -16,6 +16,7 @@ use super::limits::slots::classes::{self, DEFAULT_WATCHERS};
 use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::operations::reconciliation::files::FileCache;
+use super::operations::reconciliation::kept_plans::KeptPlans;
 use super::operations::sources::client_revisions::ClientRevisions;
 use super::replicas::forwarder::Forwarder;
 use super::resources::commit_executor::CommitExecutor;
@@ -171,6 +172,8 @@ pub(crate) struct Caches {
     pub pages: PageCache,
     /// The texts of sent manifests.
     pub files: FileCache,
+    /// The plans that have a page in the dashboard.
+    pub plans: KeptPlans,
     /// The configurations of the newest revisions for gateways.
     pub feeds: Feeds,
 }

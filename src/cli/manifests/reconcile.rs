@@ -127,6 +127,9 @@ impl PlanArgs {
                 exit
             }
         };
+        if let Some(page) = &report.page {
+            say(&format!("Page: {page}"));
+        }
         // The end of the process frees it faster.
         std::mem::forget(report);
         if !isolated {
@@ -150,7 +153,7 @@ impl PlanArgs {
         Ok(match self.place.server.url() {
             Some(url) => {
                 let mut target = ServerTarget::new(url, &self.place.server, options)?;
-                target.applies = !dry_run;
+                (target.applies, target.has_page) = (!dry_run, dry_run);
                 Box::new(target)
             }
             None => {

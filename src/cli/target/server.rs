@@ -32,6 +32,8 @@ pub(crate) struct ServerTarget {
     options: Options,
     /// Whether the plan is applied after it was shown.
     pub applies: bool,
+    /// Whether the server keeps the plan for a page of its dashboard.
+    pub has_page: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
     asked: AskedBesides,
@@ -77,6 +79,7 @@ impl ServerTarget {
             client,
             options,
             applies: false,
+            has_page: false,
             reviewed: None,
             asked: AskedBesides::Nothing,
             traced: None,
@@ -115,6 +118,7 @@ impl ServerTarget {
             tests: matches!(self.asked, AskedBesides::Tests),
             routing: matches!(self.asked, AskedBesides::Routing),
             proofs: matches!(self.asked, AskedBesides::Proofs),
+            page: self.has_page,
         }
     }
 
@@ -264,6 +268,7 @@ pub(crate) fn to_report(sent: &mut ReportDocument, validated: &[&PlanResult]) ->
         plan: sent.plan.take(),
         tests: sent.tests.take(),
         proofs: sent.proofs.take(),
+        page: sent.page.take(),
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
         ..Report::default()

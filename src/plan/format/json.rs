@@ -42,6 +42,9 @@ pub(crate) struct ReportDocument {
     /// The answers about invariants, if they were asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proofs: Option<ProofReport>,
+    /// The address of the plan in the dashboard, if it was asked for and the server keeps it; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
 }
 
 /// Counts of changes, diagnostics and files.
@@ -121,6 +124,7 @@ impl ReportDocument {
             new_store: report.new_store.clone(),
             tests: report.tests.clone(),
             proofs: report.proofs.clone(),
+            page: report.page.clone(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Markdown for a comment on a pull request: the verdict, the diagnostics, and each change with its lines.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::diagnostics::{everything, position};
 use super::verdict::{store_note, summary, verdict};
@@ -14,6 +14,9 @@ use crate::syntax::text::escaped;
 
 /// The characters of a source name that the marker keeps. Two hyphens would end the HTML comment.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+/// What would end an address in a link, or be markup.
+const NOT_IN_ADDRESS: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'(').add(b')').add(b'<').add(b'>').add(b'[').add(b'\\').add(b']').add(b'`');
 /// The limit of a comment; GitHub accepts 65,536 characters.
 pub(crate) const MOST_CHARACTERS: usize = 65_000;
 /// The characters reserved for the line that counts the omitted items.
@@ -26,6 +29,10 @@ pub(crate) fn render(report: &Report) -> String {
     page.push(&format!("{}\n## {}\n", marker(report.source.as_deref()), inline(&title)));
     if let Some(note) = store_note(report) {
         page.push(&format!("\n{}\n", inline(&note)));
+    }
+    if let Some(address) = &report.page {
+        let address = utf8_percent_encode(address, NOT_IN_ADDRESS);
+        page.push(&format!("\n[This plan in the dashboard]({address})\n"));
     }
     let found: Vec<&Diagnostic> = everything(report).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();

@@ -228,6 +228,7 @@ impl PlanResult {
             new_store: None,
             tests: None,
             proofs: None,
+            page: None,
         }
     }
 }

@@ -42,6 +42,7 @@ mod layout;
 mod live;
 mod overview;
 mod page;
+mod plans;
 mod revision;
 mod revisions;
 mod route;
@@ -64,18 +65,20 @@ use crate::server::state::AppState;
 use actions::action::{self, DashboardAction};
 use actions::{revoke_key, rollback, source_actions};
 use page::DashboardPage;
+use plans::kept_plan;
 use session::{provider_sign_in, sign_in};
 
 pub(in crate::server) use page::no_page;
 
 /// All pages that need a session.
-static PAGES: [&DashboardPage; 17] = [
+static PAGES: [&DashboardPage; 18] = [
     &overview::PAGE,
     &sources::PAGE,
     &source::PAGE,
     &source_actions::SUSPEND_PAGE,
     &source_actions::RESUME_PAGE,
     &source_actions::SYNC_PAGE,
+    &kept_plan::PAGE,
     &edges::PAGE,
     &edge::PAGE,
     &routes::PAGE,

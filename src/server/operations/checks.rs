@@ -124,6 +124,7 @@ async fn forward(
 #[serde(default)]
 pub(super) struct BodyHead {
     dry_run: Option<bool>,
+    page: Option<bool>,
     pub(super) source: Option<String>,
 }
 
@@ -136,12 +137,17 @@ impl BodyHead {
 
     /// Reads the fields of a small body.
     pub(super) fn parse(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: Some(true), source: None })
+        serde_json::from_slice(bytes).unwrap_or_else(|_| Self { dry_run: Some(true), ..Self::default() })
     }
 
     /// Whether the request changes nothing.
     pub(super) fn is_dry_run(&self) -> bool {
         self.dry_run.unwrap_or_default()
+    }
+
+    /// Whether the plan gets a page in the dashboard.
+    pub(super) fn wants_page(&self) -> bool {
+        self.page.unwrap_or_default()
     }
 }
 

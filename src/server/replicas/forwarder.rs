@@ -97,7 +97,7 @@ pub(in crate::server) struct OutgoingRequest<'r> {
     pub(in crate::server) parts: &'r Parts,
     pub(in crate::server) body: Bytes,
     /// The place of a large body.
-    pub(in crate::server) upload: Option<WorkPlace>,
+    pub(in crate::server) upload: Option<Arc<WorkPlace>>,
     /// How long the response may take, if that is less than usual.
     pub(in crate::server) timeout: Option<Duration>,
 }

@@ -37,8 +37,9 @@ impl Remote {
         Self::start(here, Folder::new(), "")
     }
 
+    /// The server has no dashboard: there a plan has a page, and with the store of this machine none.
     fn start(here: Folder, there: Folder, options: &str) -> Self {
-        let serve = there.serve(options);
+        let serve = there.serve(&format!("--no-dashboard {options}"));
         // A store of this machine to compare with: it has an admin too, and so the same revision.
         here.ok("keys create --role admin --store other");
         Self { serve, here, there }

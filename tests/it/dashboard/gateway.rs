@@ -55,7 +55,8 @@ const HOSTILE: [&str; 3] = [
 const PAGES: [&str; 10] =
     ["", "sources", "edges", "routes", "revisions", "certificates", "trace", "keys", "server", "rollback"];
 /// Pages that are answered with an error.
-pub(super) const ERRORS: [&str; 4] = ["edges/nowhere", "rollback?to=x", "sources/nowhere/sync", "login/oidc"];
+pub(super) const ERRORS: [&str; 5] =
+    ["edges/nowhere", "rollback?to=x", "sources/nowhere/sync", "plans/nowhere", "login/oidc"];
 
 /// A server that follows three sources.
 pub(super) struct Gateway {
@@ -175,6 +176,10 @@ impl Gateway {
         let applied = status(&self.serve, "shop")["last_applied"]["revision"].as_u64().unwrap();
         pages.extend([format!("revisions/{applied}"), format!("revisions/{}", applied - 1)]);
         pages.extend([format!("rollback?to={}", applied - 1), format!("rollback?to={}", self.revision())]);
+        let files = json!([{"name": "shop.yaml", "text": SHOP.replace(LOCK, "").replace("/cart", "/basket")}]);
+        let plan = json!({"source": "shop", "dry_run": true, "page": true, "behaviour": true, "files": files});
+        let planned = self.change("POST", "/reconciliations", &plan);
+        pages.push(planned["page"].as_str().unwrap().split_once("/ui/").unwrap().1.to_owned());
         let keys = self.serve.get("/api_keys").json();
         pages.push(format!("keys/{}/revoke", keys["keys"][0]["id"].as_str().unwrap()));
         let others = [

@@ -6,6 +6,7 @@ pub(crate) mod browser;
 pub(crate) mod browser_actions;
 mod gateway;
 pub(crate) mod pages;
+pub(crate) mod plans;
 pub(crate) mod provider_sign_in;
 pub(crate) mod sessions;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Browser;
 use crate::support::manifests::edge;
-use crate::support::server::Server;
+use crate::support::server::{BASE_URL, Server};
 
 /// A text that would be markup and code, and that would show what follows in the other direction.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}";
@@ -65,9 +65,17 @@ fn no_page_has_markup_of_others_or_a_secret() {
     );
     let key = server.call("POST", "/api_keys", Some(json!({"description": HOSTILE})));
     assert_eq!(key.status, 201, "{}", key.text);
+    let manifest = json!({
+        "apiVersion": "edgewright/v1", "kind": "HttpsEdge", "metadata": {"name": "planned"},
+        "spec": {"description": HOSTILE, "hostports": ["planned.example.com:443"]},
+    });
+    let files = json!([{"name": "a.json", "text": manifest.to_string()}]);
+    let plan = json!({"source": "planned", "dry_run": true, "page": true, "commit_message": HOSTILE, "files": files});
+    let planned = server.call("POST", "/reconciliations", Some(plan));
+    let planned = planned.str("/page").strip_prefix(BASE_URL).unwrap_or_else(|| panic!("{}", planned.text));
     for token in [&server.admin, &server.viewer] {
         let browser = Browser::signed_in(&server, token);
-        for page in pages_of(&edge, &route) {
+        for page in pages_of(&edge, &route).into_iter().chain([planned.to_owned()]) {
             let text = browser.page(&page);
             assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
             assert!(!text.contains(SECRET) && !text.contains(key.str("/token")), "{page}: {text}");
@@ -94,7 +102,7 @@ fn no_page_has_markup_of_others_or_a_secret() {
         assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
         assert!(!text.contains('\u{202e}'), "{page}: {text}");
     }
-    for missing in ["edges/x", "edges/x/routes/y", "sources/x", "revisions/99", "revisions/x"] {
+    for missing in ["edges/x", "edges/x/routes/y", "sources/x", "plans/x", "revisions/99", "revisions/x"] {
         let answer = browser.get(&format!("/ui/{missing}"));
         assert!(answer.status == 404 && answer.text.starts_with("<!DOCTYPE html>"), "{missing}: {}", answer.text);
         assert!(answer.text.contains("<nav class=\"sections\""), "{missing} leads on: {}", answer.text);

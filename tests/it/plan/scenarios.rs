@@ -4,8 +4,8 @@
 //! lines behind it are what it prints, on both outputs, and `[exit N]` when it ends with another code than 0. A block
 //! ends with the fence that it begins with, so a longer fence takes output that has fences itself. One bash runs all
 //! commands of a story: variables last. A command that ends with ` &` is a server: it is waited for, and what it says is
-//! not shown. `$PWD` stands for the folder, `127.0.0.1:$PORT` for the server's address, and `$ID` for what the story has
-//! set that variable to, such as an identifier that the API has made.
+//! not shown. `$PWD` stands for the folder, `127.0.0.1:$PORT` for the server's address, `$PLAN` for the random ID of a plan in
+//! the dashboard, and `$ID` for what the story has set that variable to, such as an identifier that the API has made.
 //!
 //! Two laws hold in every story. Behind a reconcile that succeeds, a plan of the same has no changes. And nothing else that
 //! edgewright is asked to do makes a revision, apart from `keys`, `owners`, `transfer` and `serve`.
@@ -204,7 +204,7 @@ impl Story {
             // On a busy machine, a command says what it does after a second.
             let is_progress = |line: &&str| line.contains(" … ") && line.ends_with(" s\n");
             let told: String = read("out").unwrap().split_inclusive('\n').filter(|line| !is_progress(line)).collect();
-            let mut text = told.replace(&work, "$PWD").replace(&address, "127.0.0.1:$PORT");
+            let mut text = without_plan_ids(&told.replace(&work, "$PWD").replace(&address, "127.0.0.1:$PORT"));
             if !id.is_empty() {
                 text = text.replace(&id, "$ID");
             }
@@ -277,6 +277,17 @@ fn run(folder: &Folder, port: u16) -> String {
         .env("no_proxy", "127.0.0.1");
     let output = command.output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Replaces the random IDs in the addresses of plans.
+fn without_plan_ids(text: &str) -> String {
+    let mut parts = text.split("/ui/plans/");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        replaced += &format!("/ui/plans/$PLAN{rest}");
+    }
+    replaced
 }
 
 /// The revision that a plan was made from.

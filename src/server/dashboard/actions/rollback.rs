@@ -7,19 +7,15 @@ use maud::{Markup, html};
 use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
-use crate::plan::behaviour;
-use crate::plan::exposure::ACCESS_OPENED;
-use crate::plan::format::json::Item;
-use crate::plan::redacted_plan::RedactedChange;
-use crate::plan::{DeletionBudget, Effect};
+use crate::plan::DeletionBudget;
 use crate::reconcile::run::rollback::manifests_left;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
-use crate::server::dashboard::elements::{Tone, badge, nothing, owner, time};
+use crate::server::dashboard::elements::{nothing, owner, time};
 use crate::server::dashboard::page::{
     DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
 };
-use crate::server::dashboard::{diff, sources};
+use crate::server::dashboard::plans::preview::PlanPreview;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::rollback::{self, RollbackRequest};
@@ -58,7 +54,7 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let (runtime, served) = (Handle::current(), Arc::clone(&app.served));
     let (to, source) = (wanted.to, wanted.source.clone());
     let shown = move |planned: Response| {
-        let mut preview = PlanPreview::new(&runtime.block_on(body_of(planned))?)?;
+        let mut preview = RollbackPreview::new(&runtime.block_on(body_of(planned))?)?;
         if preview.may_change() {
             preview.sources = left_sources(&served.store, to, &source)?;
         }
@@ -69,43 +65,25 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     rendered(&PAGE, request, renewed, render).await
 }
 
-/// The preview of a plan.
-struct PlanPreview {
-    /// The run with the first changes.
-    run: ChangeRun,
-    /// The number of all changes.
-    all: usize,
-    /// How requests are treated differently: the sentence about all of it, and the lines.
-    behaviour: Option<(String, Vec<String>)>,
-    /// The lines that say what closes.
-    closed: Vec<String>,
+/// The preview of a rollback.
+struct RollbackPreview {
+    plan: PlanPreview,
+    /// The digest of the plan's result, which the form carries.
+    outcome: String,
     /// The sources whose manifests it undoes.
     sources: BTreeSet<String>,
 }
 
-impl PlanPreview {
-    /// Reads a plan, which can have a million changes: most are gone before the page has a place.
+impl RollbackPreview {
     fn new(bytes: &[u8]) -> Result<Self, ApiError> {
-        let mut run: ChangeRun = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
-        let (mut all, mut behaviour, mut closed) = (0, None, Vec::new());
-        if let Some(plan) = &mut run.report.plan {
-            all = plan.changes.len();
-            behaviour = plan.behaviour.take().map(|diff| {
-                closed = behaviour::closing_lines(&diff);
-                let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
-                let lines = lines.filter(|line| !closed.contains(line));
-                (behaviour::summary(&diff, plan.is_empty(), &plan.uncompared()), lines.collect())
-            });
-            plan.changes.truncate(MOST_CHANGES);
-            plan.changes.shrink_to_fit();
-        }
-        Ok(Self { run, all, behaviour, closed, sources: BTreeSet::new() })
+        let ChangeRun { report, outcome } = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
+        Ok(Self { plan: PlanPreview::new(report, 0, MOST_CHANGES), outcome, sources: BTreeSet::new() })
     }
 
     /// Whether the rollback may change something: a plan without changes may hide those of secrets.
     fn may_change(&self) -> bool {
         let uncompared = Code::UncomparedSecrets.to_string();
-        self.all > 0 || self.run.report.diagnostics.iter().any(|item| item.code == uncompared)
+        self.plan.all > 0 || self.plan.report.diagnostics.iter().any(|item| item.code == uncompared)
     }
 }
 
@@ -153,39 +131,27 @@ fn choice(request: &PageRequest) -> Markup {
     }
 }
 
-fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
+fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
     let may_change = preview.may_change();
-    let PlanPreview { run, all, behaviour, closed, sources: left } = preview;
-    let (report, forge) = (&run.report, ForgeLinks::default());
-    let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
-    let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+    let RollbackPreview { plan, outcome, sources: left } = preview;
+    let hidden = plan.all.saturating_sub(plan.shown().len());
     let (to, source) = (request.value("to"), request.value("source"));
     let applying = if source.is_empty() { Intent::Change } else { Intent::Apply(&source) };
     html! {
         h2 { "What it would change" }
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
-            " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.changes()) "." }
-        @if !opened.is_empty() { h2 { "It opens access" } }
-        @for item in &opened { (sources::finding(item, "", &forge)) }
-        @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (line) } } } }
-        @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
-        @for item in &report.refusals { (sources::finding(item, "", &forge)) }
-        @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
-        @if let Some((summary, lines)) = behaviour {
-            p { (summary) }
-            @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
-        }
+            " as they were at revision " (to) "; API keys and their owners stay as they are. " (plan.report.summary.changes.changes()) "." }
+        (plan.findings("", &ForgeLinks::default()))
         @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
             h2 { "What becomes of the sources" }
             ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
         }
-        @if !changes.is_empty() { h2 { "Changes" } }
-        @for change in changes { (planned(change)) }
-        @if changes.len() < *all {
-            p { "and " (all - changes.len()) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
+        (plan.changes())
+        @if hidden > 0 {
+            p { "and " (hidden) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
         }
-        @if may_change && report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
+        @if may_change && plan.report.refusals.is_empty() && request.may(&applying) { (button(request, outcome)) }
     }
 }
 
@@ -206,36 +172,12 @@ fn outlook(request: &PageRequest, source: &str) -> Markup {
     }
 }
 
-fn button(request: &PageRequest, run: &ChangeRun) -> Markup {
+fn button(request: &PageRequest, outcome: &str) -> Markup {
     let fields = html! {
-        input type="hidden" name="expect" value=(run.outcome);
+        input type="hidden" name="expect" value=(outcome);
         p { "This applies what is shown here as a new revision, and nothing else: if the store changes before, nothing happens." }
     };
     form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
-}
-
-fn planned(change: &RedactedChange) -> Markup {
-    let (tone, text) = match change.effect {
-        Effect::Create => (Tone::Good, "create"),
-        Effect::Replace => (Tone::Warning, "replace"),
-        Effect::Change => (Tone::Neutral, "change"),
-        Effect::Adopt => (Tone::Neutral, "adopt"),
-        Effect::Rename => (Tone::Neutral, "rename"),
-        Effect::Protect => (Tone::Neutral, "change protection"),
-        Effect::Delete => (Tone::Bad, "delete"),
-        Effect::Replaced => (Tone::Bad, "delete the replaced"),
-    };
-    html! {
-        article.change {
-            h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
-            p { code { (change.id) } }
-            @for note in &change.notes { p { (note) } }
-            @for call in &change.calls {
-                p { code { (call.method) " " (call.path) } }
-                @if !call.lines.is_empty() { (diff::signed(&call.lines)) }
-            }
-        }
-    }
 }
 
 /// The revision that a run has made.

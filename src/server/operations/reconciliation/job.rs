@@ -1,6 +1,7 @@
 //! The run of a reconciliation that was sent: it plans, as its caller may see it, or applies the plan that was reviewed.
 
 use super::checked_request::CheckedRequest;
+use super::kept_plans::KeptPlan;
 use super::records::find;
 use super::review;
 use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
@@ -14,6 +15,7 @@ use crate::reconcile::sync_loop::{plan_drift, sync_log};
 use crate::reconcile::{ApplyError, Options, PlanResult, Prepared, apply_current};
 use crate::routing::TracedRequest;
 use crate::server::handler_prelude::*;
+use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::operations::planned_change::{
     self, is_expected, note_attempt, outcome, permit, permit_changes, warn_unreviewed,
 };
@@ -254,7 +256,7 @@ impl<'a> ReconciliationJob<'a> {
         report.tests = self.request.tests.then(|| planned.test_report());
         report.proofs.clone_from(&self.proofs);
         let run = Run {
-            report: ReportDocument::from_report(&report),
+            report: self.with_page(ReportDocument::from_report(&report))?,
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
@@ -269,6 +271,26 @@ impl<'a> ReconciliationJob<'a> {
             response::set_header(response.headers_mut(), header::LOCATION, &made.head.uri);
         }
         Ok(response)
+    }
+
+    /// Keeps the plan for a page of the dashboard if the request asks for one, and adds its address.
+    fn with_page(&self, report: ReportDocument) -> Result<ReportDocument, JsonError> {
+        let Self { app, request, .. } = self;
+        // A page of a server that follows is that of the one which writes.
+        let has_page = request.page && app.has_dashboard && !app.forwarder.is_needed();
+        if !has_page || report.plan.is_none() {
+            return Ok(report);
+        }
+        let kept = KeptPlan {
+            source: request.source.clone(),
+            commit: request.commit.clone(),
+            commit_message: request.commit_message.clone(),
+            by: HistoryAuthor::new(&self.caller.author(), &app.served.store.snapshot()),
+            at: clock::now().to_string(),
+            report,
+        };
+        let page = app.caches.plans.keep(&kept)?.map(|id| format!("{}/ui/plans/{id}", app.served.base_urls.base_url));
+        Ok(ReportDocument { page, ..kept.report })
     }
 
     fn invalid(&self, planned: &PlanResult) -> ApiError {

@@ -33,6 +33,12 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
         let message = "a comparison has no state that routes requests";
         faults.push(fault("routing".into(), message, "remove `routing` or `compare`"));
     }
+    if request.page && !request.dry_run {
+        faults.push(fault("page".into(), "only a dry run has a page", "set `dry_run`"));
+    }
+    if request.page && request.compare {
+        faults.push(fault("page".into(), "a comparison has no page", "remove `page` or `compare`"));
+    }
     let wanted = request.trace.clone()?;
     if !request.dry_run {
         faults.push(fault("trace".into(), "only a dry run can be traced", "set `dry_run`"));
@@ -124,6 +130,9 @@ mod tests {
             (json!({"routing": true}), vec![]),
             (json!({"routing": true, "dry_run": false}), vec!["/routing"]),
             (json!({"routing": true, "compare": true}), vec!["/routing"]),
+            (json!({"page": true}), vec![]),
+            (json!({"page": true, "dry_run": false}), vec!["/page"]),
+            (json!({"page": true, "compare": true}), vec!["/page"]),
         ] {
             assert_eq!(faults(&more), paths, "{more}");
         }

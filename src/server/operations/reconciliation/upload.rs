@@ -17,8 +17,8 @@ const SMALL: usize = 64 << 10;
 /// A body that was received.
 pub(super) struct Upload {
     bytes: Bytes,
-    /// The place of a large body.
-    place: Option<WorkPlace>,
+    /// The place of a large body, until nothing has it any more.
+    place: Option<Arc<WorkPlace>>,
 }
 
 impl Upload {
@@ -49,7 +49,7 @@ impl Upload {
         };
         let bytes = body::take_begun(headers, body, limits, judge).await?;
         metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
-        let place = place.filter(|_| bytes.len() > SMALL);
+        let place = place.filter(|_| bytes.len() > SMALL).map(Arc::new);
         Ok(Self { bytes, place })
     }
 
@@ -64,14 +64,19 @@ impl Upload {
         let pool = planned_change::pool(&app.served.store, caller, &Intent::Apply(source), head.is_dry_run());
         // What does not apply, whatever it said first, leaves the reserved places to what does.
         if pool == SlotPool::Shared && self.place.as_ref().is_some_and(|place| place.pool() == SlotPool::Reserved) {
-            self.place = Some(app.admissions.uploads.for_owner(&caller.owner)?);
+            self.place = Some(Arc::new(app.admissions.uploads.for_owner(&caller.owner)?));
         }
         app.admissions.reconciliations.enter(Some(&caller.owner), pool)
     }
 
-    /// The bytes, and the place of a large body.
-    pub(super) fn into_parts(self) -> (Bytes, Option<WorkPlace>) {
-        (self.bytes, self.place)
+    /// The bytes, and the place of a large body, for a request to another server.
+    pub(super) fn to_forward(&self) -> (Bytes, Option<Arc<WorkPlace>>) {
+        (self.bytes.clone(), self.place.clone())
+    }
+
+    /// The bytes, without the place.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 }
 

@@ -103,6 +103,10 @@ pub(crate) struct Request {
     /// dry run that is no comparison. Invariants are enforced in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proofs: bool,
+    /// Whether to keep the plan in memory for a page of the dashboard, and to return its address. Only for a dry run that is no
+    /// comparison. Without the dashboard, and for a plan that is too large, no page is returned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub page: bool,
 }
 
 /// A manifest file in a request.

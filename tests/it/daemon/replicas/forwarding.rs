@@ -91,6 +91,27 @@ fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once(
 }
 
 #[test]
+fn a_plan_has_its_page_at_every_server() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let body = reconciliation("shop", true).replace("\"dry_run\"", "\"page\":true,\"dry_run\"");
+    let planned = pair.call(second, "POST", "/reconciliations", &[], &body);
+    assert_eq!(planned.status, 200, "{}", planned.body);
+    let page = planned.json()["page"].as_str().unwrap().strip_prefix("http://gateway.test").unwrap().to_owned();
+    for serve in [first, second] {
+        let cookie = signed_in(serve, &pair.token);
+        let shown = http(&serve.address, "GET", &page, &[("Cookie", cookie.as_str())], "");
+        assert!(shown.status == 200 && shown.body.contains("Plan of shop"), "{}", shown.body);
+    }
+    // A server that cannot reach the writer plans itself, and keeps no plan that others would not find.
+    let (pair, _) = Pair::start(&postgres);
+    let planned = pair.call(&pair.second, "POST", "/reconciliations", &[], &body);
+    assert_eq!(planned.status, 200, "{}", planned.body);
+    assert!(planned.json().get("page").is_none() && planned.json()["plan"].is_object(), "{}", planned.body);
+}
+
+#[test]
 fn changes_are_forwarded_over_tls_by_those_who_trust_the_authority_of_the_writer() {
     let Some(postgres) = Postgres::shared() else { return };
     let (one, other) = (Authority::new("one"), Authority::new("two"));

@@ -1,0 +1,101 @@
+//! The report of a plan on a page: what it opens and closes, what stands in its way, and its changes.
+
+use maud::{Markup, html};
+
+use crate::plan::Effect;
+use crate::plan::behaviour;
+use crate::plan::exposure::ACCESS_OPENED;
+use crate::plan::format::json::{Item, ReportDocument};
+use crate::plan::redacted_plan::RedactedChange;
+use crate::reconcile::sources::forge_links::ForgeLinks;
+use crate::server::dashboard::diff;
+use crate::server::dashboard::elements::{Tone, badge};
+use crate::server::dashboard::sources::finding;
+
+/// A plan, of which a page shows some changes.
+pub(in crate::server::dashboard) struct PlanPreview {
+    /// The report, without the changes that are not shown.
+    pub report: ReportDocument,
+    /// The number of all changes.
+    pub all: usize,
+    /// How requests are treated differently: the sentence about all of it, and the lines.
+    behaviour: Option<(String, Vec<String>)>,
+    /// The lines that say what closes.
+    closed: Vec<String>,
+}
+
+impl PlanPreview {
+    /// Keeps so many changes from a position on. A plan can have a million: most are gone before the page has a place.
+    pub(in crate::server::dashboard) fn new(mut report: ReportDocument, from: usize, most: usize) -> Self {
+        let (mut all, mut behaviour, mut closed) = (0, None, Vec::new());
+        if let Some(plan) = &mut report.plan {
+            all = plan.changes.len();
+            behaviour = plan.behaviour.take().map(|diff| {
+                closed = behaviour::closing_lines(&diff);
+                let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
+                let lines = lines.filter(|line| !closed.contains(line));
+                (behaviour::summary(&diff, plan.is_empty(), &plan.uncompared()), lines.collect())
+            });
+            plan.changes.drain(..from.min(all));
+            plan.changes.truncate(most);
+            plan.changes.shrink_to_fit();
+        }
+        Self { report, all, behaviour, closed }
+    }
+
+    /// The changes that are shown.
+    pub(in crate::server::dashboard) fn shown(&self) -> &[RedactedChange] {
+        self.report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default()
+    }
+
+    /// What the plan opens and closes, what stands in its way, and which requests it treats differently. The manifests are at a
+    /// commit; empty if that is not known.
+    pub(in crate::server::dashboard) fn findings(&self, commit: &str, forge: &ForgeLinks) -> Markup {
+        let Self { report, behaviour, closed, .. } = self;
+        let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
+        html! {
+            @if !opened.is_empty() { h2 { "It opens access" } }
+            @for item in &opened { (finding(item, commit, forge)) }
+            @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (line) } } } }
+            @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
+            @for item in &report.refusals { (finding(item, commit, forge)) }
+            @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (finding(item, commit, forge)) }
+            @if let Some((summary, lines)) = behaviour {
+                p { (summary) }
+                @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
+            }
+        }
+    }
+
+    /// The changes that are shown, below a headline.
+    pub(in crate::server::dashboard) fn changes(&self) -> Markup {
+        html! {
+            @if !self.shown().is_empty() { h2 { "Changes" } }
+            @for change in self.shown() { (planned(change)) }
+        }
+    }
+}
+
+fn planned(change: &RedactedChange) -> Markup {
+    let (tone, text) = match change.effect {
+        Effect::Create => (Tone::Good, "create"),
+        Effect::Replace => (Tone::Warning, "replace"),
+        Effect::Change => (Tone::Neutral, "change"),
+        Effect::Adopt => (Tone::Neutral, "adopt"),
+        Effect::Rename => (Tone::Neutral, "rename"),
+        Effect::Protect => (Tone::Neutral, "change protection"),
+        Effect::Delete => (Tone::Bad, "delete"),
+        Effect::Replaced => (Tone::Bad, "delete the replaced"),
+    };
+    html! {
+        article.change {
+            h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
+            p { code { (change.id) } }
+            @for note in &change.notes { p { (note) } }
+            @for call in &change.calls {
+                p { code { (call.method) " " (call.path) } }
+                @if !call.lines.is_empty() { (diff::signed(&call.lines)) }
+            }
+        }
+    }
+}
