@@ -1,7 +1,9 @@
 //! The response bodies of `/history`, for the server and for the command line.
 
 use crate::model::author::key_of;
-use crate::server::handler_prelude::*;
+use crate::model::json;
+use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange};
 use crate::store::history::blame::Blame;
 use crate::store::history::commits::is_dirty;
