@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::limits::{MOST_ENTRIES, more_entries};
+use super::limits::MOST_ENTRIES;
 
 /// Tells a reading whether to stop. A hostile repository or folder can make one take minutes, in which a server could not end.
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ impl StopCheck {
         if self.0.as_ref().is_some_and(|stops| stops()) {
             return Err("interrupted".to_owned());
         }
-        if seen > MOST_ENTRIES { Err(more_entries()) } else { Ok(()) }
+        if seen > MOST_ENTRIES { Err(format!("more than {MOST_ENTRIES} files and folders")) } else { Ok(()) }
     }
 }
 

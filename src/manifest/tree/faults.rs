@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::limits::is_limit;
 use super::paths::is_manifest;
 use crate::files::folder_of;
 use crate::model::secrets::redact::quotable_path;
@@ -60,12 +59,28 @@ pub(super) fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> 
     not_read(format!("{name} cannot be read: {reason}")).help("check the path and its permissions")
 }
 
-/// The error for a place in which a search for manifests has ended, for example at a limit.
-pub(super) fn unsearched(name: impl fmt::Display, reason: &str) -> Diagnostic {
-    let error = unreadable(name, reason);
-    match is_limit(reason) {
-        true => error.help("use the folder of the manifests, or list folders without any in its `.edgewrightignore`"),
-        false => error,
+/// Why a search for manifests has ended.
+pub(super) enum Unsearched {
+    /// The search has seen too much.
+    AtLimit(String),
+    /// Something cannot be read.
+    AtEntry(String),
+}
+
+impl From<String> for Unsearched {
+    fn from(reason: String) -> Self {
+        Self::AtEntry(reason)
+    }
+}
+
+impl Unsearched {
+    /// The error for the place of the search.
+    pub(super) fn diagnostic(self, place: impl fmt::Display) -> Diagnostic {
+        let help = "use the folder of the manifests, or list folders without any in its `.edgewrightignore`";
+        match self {
+            Self::AtLimit(limit) => unreadable(place, limit).help(help),
+            Self::AtEntry(reason) => unreadable(place, reason),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt a
 
 use super::cancellation::StopCheck;
 use super::faults::{
-    inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, unsearched, with_similar,
+    Unsearched, inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, with_similar,
 };
 use super::file_stamp::FileStamp;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
@@ -238,7 +238,7 @@ impl Search<'_> {
             return self.diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         if self.above.len() >= MOST_DEPTH {
-            return self.diagnostics.push(unsearched(path.display(), &too_deep()));
+            return self.diagnostics.push(Unsearched::AtLimit(too_deep()).diagnostic(path.display()));
         }
         self.above.push(identity);
         for (name, is_file) in entries {
@@ -312,7 +312,7 @@ pub(super) fn search(
         search.walk(Path::new(""));
         let ended = search.ended;
         found = search.found;
-        diagnostics.extend(ended.map(|reason| unsearched(path.display(), &reason)));
+        diagnostics.extend(ended.map(|reason| Unsearched::AtLimit(reason).diagnostic(path.display())));
         return Some((jail, found));
     }
     match jail.metadata(jail.inside(path)) {

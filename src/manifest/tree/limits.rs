@@ -19,27 +19,14 @@ pub(super) const MOST_VALUE_BYTES: u64 = 4 << 20;
 
 /// The error for a source over the limits (D48).
 pub(super) fn too_many(place: impl fmt::Display) -> Diagnostic {
-    let message = format!("{place} contains {}", more_manifests());
+    let (files, size) = (MOST_FILES, MOST_TOTAL_BYTES >> 20);
+    let message = format!("{place} contains more than {files} manifests or more than {size} MiB");
     Diagnostic::error(Code::TooLarge, message).help("use the folder of the manifests, or split the source")
-}
-
-fn more_manifests() -> String {
-    format!("more than {MOST_FILES} manifests or more than {} MiB", MOST_TOTAL_BYTES >> 20)
-}
-
-/// The reason for which a search ends that has seen too many entries.
-pub(super) fn more_entries() -> String {
-    format!("more than {MOST_ENTRIES} files and folders")
 }
 
 /// The reason for which a search does not enter a folder.
 pub(super) fn too_deep() -> String {
     format!("more than {MOST_DEPTH} folders deep")
-}
-
-/// Whether a search has ended at a limit. The reason can begin with the place.
-pub(super) fn is_limit(reason: &str) -> bool {
-    [more_manifests(), more_entries(), too_deep()].iter().any(|limit| reason.ends_with(limit))
 }
 
 pub(super) fn too_large() -> io::Error {

@@ -16,7 +16,7 @@ use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::contents::{manifest_file, value_of};
-use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable, unsearched};
+use crate::manifest::tree::faults::{Unsearched, no_manifest, outside, outside_manifest, unreadable};
 use crate::manifest::tree::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use crate::manifest::tree::limits::{
     MOST_DEPTH, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_deep, too_large, too_many,
@@ -125,7 +125,7 @@ impl CommitTree {
     }
 
     /// Calls `run` with the files of the commit.
-    fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
+    fn with<R, E: From<String>>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, E>) -> Result<R, E> {
         let repository = self.repository.lock();
         let root = repository.find_commit(self.id).map(|commit| commit.tree_id()).map_err(message_of)?;
         let (stop, seen, folders) = (&self.stop, Cell::default(), RefCell::default());
@@ -142,8 +142,10 @@ impl Tree for CommitTree {
                 let entry = match tree.find(inside) {
                     Ok(entry) => entry,
                     Err(reason) if reason == MISSING && self.is_older => return Ok((Walk::default(), Vec::new())),
-                    Err(reason) if reason == MISSING => return Err(reason + &tree.instead_of(inside)),
-                    Err(reason) => return Err(reason),
+                    Err(reason) if reason == MISSING => {
+                        return Err(Unsearched::AtEntry(reason + &tree.instead_of(inside)));
+                    }
+                    Err(reason) => return Err(reason.into()),
                 };
                 let folder = entry.kind == ObjectType::Tree;
                 let root = if folder { entry.path.clone() } else { tree.find(folder_of(inside))?.path };
@@ -158,17 +160,17 @@ impl Tree for CommitTree {
                     walk.outside.push(shown.clone());
                 }
                 let read = walk.found.iter().map(|(shown, entry)| {
-                    tree.visit(0)?;
+                    tree.visit(0).map_err(Unsearched::AtLimit)?;
                     let about = |reason: String| if folder { format!("{}: {reason}", shown.display()) } else { reason };
-                    tree.read(entry).map_err(about)
+                    Ok(tree.read(entry).map_err(about)?)
                 });
-                let read = read.collect::<Result<Vec<_>, String>>()?;
+                let read = read.collect::<Result<Vec<_>, Unsearched>>()?;
                 Ok((walk, read))
             });
             let (Walk { root, found, outside, .. }, read) = match walked {
                 Ok(walked) => walked,
-                Err(reason) => {
-                    diagnostics.push(unsearched(self.placed(shown), &reason));
+                Err(end) => {
+                    diagnostics.push(end.diagnostic(self.placed(shown)));
                     continue;
                 }
             };
@@ -202,7 +204,7 @@ impl Tree for CommitTree {
         if Path::new(name).is_absolute() || (!self.allow_outside_files && !path.starts_with(&root)) {
             return Err(self.outside(name));
         }
-        let found = self.with(|tree| {
+        let found = self.with(|tree| -> Result<_, String> {
             let entry = tree.find(&path)?;
             let bytes = tree.read(&entry)?;
             Ok((entry.path, bytes))
@@ -222,7 +224,7 @@ impl Tree for CommitTree {
         // The work tree can have other links than the commit, so the path is not looked up there.
         let below = self.paths.iter().find_map(|(shown, inside)| Some(inside.join(path.strip_prefix(shown).ok()?)));
         let inside = normalize(below.as_deref().unwrap_or(path));
-        self.with(|tree| Ok(tree.find(&inside)?.path)).unwrap_or(inside)
+        self.with(|tree| tree.find(&inside).map(|entry| entry.path)).unwrap_or(inside)
     }
 
     /// Paths are relative to the top of the repository, wherever edgewright runs.
@@ -403,10 +405,10 @@ impl<'r> Files<'r> {
 
     /// Collects the manifests below a folder. The function is long because all kinds of entries are cases of one table: their
     /// order decides.
-    fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
+    fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), Unsearched> {
         let tree = self.tree(folder.id)?;
         for item in &tree {
-            self.visit(1)?;
+            self.visit(1).map_err(Unsearched::AtLimit)?;
             let Ok(name) = item.name() else {
                 refuse_name(&item, shown)?;
                 continue;
@@ -431,17 +433,19 @@ impl<'r> Files<'r> {
                 // Any other file outside matters only if a manifest references it.
                 ObjectType::Blob if !walk.allows(&entry) => {}
                 ObjectType::Tree if is_manifest(name) => {
-                    return Err(about("has a manifest extension but is not a regular file".into()));
+                    return Err(about("has a manifest extension but is not a regular file".into()).into());
                 }
                 ObjectType::Tree if walk.open.contains(&entry.path) => {
-                    return Err(about("links to a parent folder".into()));
+                    return Err(about("links to a parent folder".into()).into());
                 }
                 ObjectType::Tree if walk.open.len() >= MOST_DEPTH => {
-                    return Err(about(too_deep()));
+                    return Err(Unsearched::AtLimit(about(too_deep())));
                 }
                 // Skipping it would delete the resources of its manifests.
                 ObjectType::Commit => {
-                    return Err(about("is a submodule, which is not read; add its files to the repository".into()));
+                    return Err(
+                        about("is a submodule, which is not read; add its files to the repository".into()).into()
+                    );
                 }
                 ObjectType::Tree => {
                     walk.open.push(entry.path.clone());
@@ -452,7 +456,7 @@ impl<'r> Files<'r> {
                     walk.total += self.size(entry.id).map_err(about)?;
                     walk.found.push((shown, entry));
                     if walk.found.len() > MOST_FILES || walk.total > MOST_TOTAL_BYTES {
-                        return Err(too_many(folder.path.display()).message);
+                        return Err(Unsearched::AtLimit(too_many(folder.path.display()).message));
                     }
                 }
                 _ => {}
