@@ -9,7 +9,7 @@ use super::source_args::{Manifests, Ownership};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
-use crate::cli::target::{AppliedPlan, PlanFile, Proposal, StoreTarget, Target};
+use crate::cli::target::{AppliedPlan, AskedBesides, PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::{RedactedPlan, SavedPlan};
 
 /// The line after a plan that is not applied.
@@ -153,7 +153,10 @@ impl PlanArgs {
         Ok(match self.place.server.url() {
             Some(url) => {
                 let mut target = ServerTarget::new(url, &self.place.server, options)?;
-                (target.applies, target.has_page) = (!dry_run, dry_run);
+                target.applies = !dry_run;
+                if dry_run {
+                    target.asked = AskedBesides::Page;
+                }
                 Box::new(target)
             }
             None => {

@@ -32,11 +32,9 @@ pub(crate) struct ServerTarget {
     options: Options,
     /// Whether the plan is applied after it was shown.
     pub applies: bool,
-    /// Whether the server keeps the plan for a page of its dashboard.
-    pub has_page: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
-    asked: AskedBesides,
+    pub asked: AskedBesides,
     traced: Option<TraceOfPlan>,
     routing: Option<RoutingOfPlan>,
     proposed: Option<LastProposal>,
@@ -53,6 +51,8 @@ pub(crate) enum AskedBesides {
     Routing,
     /// The answers about invariants.
     Proofs,
+    /// The address of the plan in the dashboard.
+    Page,
 }
 
 /// The last proposal.
@@ -79,7 +79,6 @@ impl ServerTarget {
             client,
             options,
             applies: false,
-            has_page: false,
             reviewed: None,
             asked: AskedBesides::Nothing,
             traced: None,
@@ -118,7 +117,7 @@ impl ServerTarget {
             tests: matches!(self.asked, AskedBesides::Tests),
             routing: matches!(self.asked, AskedBesides::Routing),
             proofs: matches!(self.asked, AskedBesides::Proofs),
-            page: self.has_page,
+            page: matches!(self.asked, AskedBesides::Page),
         }
     }
 
