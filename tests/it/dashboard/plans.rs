@@ -100,6 +100,8 @@ fn only_a_dry_run_that_asks_for_a_page_has_one() {
     let text = manifest("shop", "shop-secret-1", "second");
     let without = planned(&server, &server.admin, &text, &json!({"page": false}));
     assert!(without.status == 200 && without.json.get("page").is_none(), "{}", without.text);
+    let unchanged = planned(&server, &server.admin, &manifest("shop", "shop-secret-1", "first"), &json!({}));
+    assert!(unchanged.status == 200 && unchanged.json.get("page").is_none(), "{}", unchanged.text);
     let invalid = planned(&server, &server.admin, &text.replace("hostports", "hostprots"), &json!({}));
     assert!(invalid.status == 200 && invalid.json.get("page").is_none(), "{}", invalid.text);
     for more in [json!({"dry_run": false}), json!({"compare": true})] {

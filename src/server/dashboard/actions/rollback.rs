@@ -140,7 +140,7 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
     html! {
         h2 { "What it would change" }
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
-            " as they were at revision " (to) "; API keys and their owners stay as they are. " (plan.report.summary.changes.changes()) "." }
+            " as they were at revision " (to) "; API keys and their owners stay as they are. " (plan.summary.changes()) "." }
         (plan.findings("", &ForgeLinks::default()))
         @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {

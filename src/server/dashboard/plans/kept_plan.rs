@@ -3,7 +3,7 @@
 use maud::html;
 
 use super::preview::PlanPreview;
-use crate::server::dashboard::elements::{author, commit, facts, nothing, pager, time};
+use crate::server::dashboard::elements::{author, commit, facts, pager, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::reconciliation::kept_plans::KeptPlan;
@@ -28,14 +28,13 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Source", html! { b { (source) } }),
             ("Planned", html! { (time(&at, request.now)) " by " (author(&by, &forge)) }),
             ("Commit", html! { (commit(&id, &forge)) @if !commit_message.is_empty() { " " q { (commit_message) } } }),
-            ("Changes", html! { (plan.report.summary.changes.changes()) }),
+            ("Changes", html! { (plan.summary.changes()) }),
             ("State", html! { @if let Some(base) = plan.report.plan.as_ref().map(|plan| plan.base) {
                 "Planned on revision " (base)
                 @if base == current { ", which is the current one" } @else { "; the store is now at revision " (current) }
             } }),
         ]))
         (plan.findings(&id, &forge))
-        @if plan.all == 0 { (nothing("The plan has no changes.")) }
         (plan.changes())
         (pager(request, "from", from == 0, next, "More changes"))
     };

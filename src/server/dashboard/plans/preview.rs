@@ -2,11 +2,12 @@
 
 use maud::{Markup, html};
 
-use crate::plan::Effect;
+use crate::model::Drift;
 use crate::plan::behaviour;
 use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::format::json::{Item, ReportDocument};
 use crate::plan::redacted_plan::RedactedChange;
+use crate::plan::{Effect, Summary};
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::dashboard::diff;
 use crate::server::dashboard::elements::{Tone, badge};
@@ -18,6 +19,8 @@ pub(in crate::server::dashboard) struct PlanPreview {
     pub report: ReportDocument,
     /// The number of all changes.
     pub all: usize,
+    /// What they are.
+    pub summary: Summary,
     /// How requests are treated differently: the sentence about all of it, and the lines.
     behaviour: Option<(String, Vec<String>)>,
     /// The lines that say what closes.
@@ -28,8 +31,9 @@ impl PlanPreview {
     /// Keeps so many changes from a position on. A plan can have a million: most are gone before the page has a place.
     pub(in crate::server::dashboard) fn new(mut report: ReportDocument, from: usize, most: usize) -> Self {
         let (mut all, mut behaviour, mut closed) = (0, None, Vec::new());
+        let mut summary = Summary::default();
         if let Some(plan) = &mut report.plan {
-            all = plan.changes.len();
+            (all, summary) = (plan.changes.len(), plan.summary());
             behaviour = plan.behaviour.take().map(|diff| {
                 closed = behaviour::closing_lines(&diff);
                 let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
@@ -40,7 +44,7 @@ impl PlanPreview {
             plan.changes.truncate(most);
             plan.changes.shrink_to_fit();
         }
-        Self { report, all, behaviour, closed }
+        Self { report, all, summary, behaviour, closed }
     }
 
     /// The changes that are shown.
@@ -92,6 +96,7 @@ fn planned(change: &RedactedChange) -> Markup {
             h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
             p { code { (change.id) } }
             @for note in &change.notes { p { (note) } }
+            @for field in change.drift.iter().flat_map(Drift::changed) { p { (field) } }
             @for call in &change.calls {
                 p { code { (call.method) " " (call.path) } }
                 @if !call.lines.is_empty() { (diff::signed(&call.lines)) }

@@ -278,7 +278,8 @@ impl<'a> ReconciliationJob<'a> {
         let Self { app, request, .. } = self;
         // A page of a server that follows is that of the one which writes.
         let has_page = request.page && app.has_dashboard && !app.forwarder.is_needed();
-        if !has_page || report.plan.is_none() {
+        let has_changes = report.plan.as_ref().is_some_and(|plan| !plan.changes.is_empty());
+        if !has_page || !has_changes {
             return Ok(report);
         }
         let kept = KeptPlan {

@@ -104,7 +104,7 @@ pub(crate) struct Request {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proofs: bool,
     /// Whether to keep the plan in memory for a page of the dashboard, and to return its address. Only for a dry run that is no
-    /// comparison. Without the dashboard, and for a plan that is too large, no page is returned.
+    /// comparison. Without the dashboard, without changes, and for a plan that is too large, no page is returned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub page: bool,
 }
