@@ -7,9 +7,10 @@ use rayon::prelude::*;
 
 use super::entry::{Entry, Tombstone};
 use super::lazy_spec::LazySpec;
-use super::{Refusal, Snapshot, rules};
+use super::{Refusal, Snapshot, has_own_id, rules};
 use crate::background::yield_to_requests;
 use crate::model::diagnostics::{Code, Fault, Faults};
+use crate::model::id::Id;
 use crate::model::key::Key;
 use crate::model::kind::Kind;
 use crate::model::module::Slot;
@@ -24,6 +25,7 @@ impl Snapshot {
         operations: &[O],
         now: Timestamp,
     ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
+        self.index_parents_for(operations);
         let is_checked = check_at_once(operations);
         let created = if is_checked { self.with_created(operations, now) } else { None };
         let (next, touched) = match created {
@@ -33,6 +35,18 @@ impl Snapshot {
         match rules::check(self, &next, &touched) {
             Some((key, faults)) => Err(Refusal { key, faults }),
             None => Ok((next, touched)),
+        }
+    }
+
+    /// Makes the map of parents before the next state is made of this one, if that gets more children: it keeps the map up to
+    /// date, and so do all states after it.
+    fn index_parents_for<O: Borrow<Operation>>(&self, operations: &[O]) {
+        let created = operations.iter().find_map(|operation| match Borrow::<Operation>::borrow(operation) {
+            Operation::Create { key, .. } if has_own_id(key.kind) => Some(key.kind),
+            _ => None,
+        });
+        if created.is_some_and(|kind| self.entries_after(Key::new(kind, Id::new(""))).next().is_some()) {
+            self.parents();
         }
     }
 
@@ -257,8 +271,7 @@ impl Application {
     fn remove(&mut self, key: &Key) {
         let next = &mut self.next;
         if let Some(entry) = next.take_out(key) {
-            let claim = entry.claim.as_deref().filter(|_| key.kind.info().implicit);
-            let source = claim.map(|claim| Arc::from(claim.source.as_str()));
+            let source = entry.source().map(Arc::from);
             next.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: next.revision, source });
         }
         self.touched.insert(key.clone());
@@ -307,8 +320,65 @@ fn not_found(key: &Key) -> Refusal {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::model::id::Id;
+    use crate::model::claim::Claim;
+    use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
+
+    fn edge(name: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
+    }
+
+    /// A route of an edge. All have one ID.
+    fn route(edge: &str) -> Key {
+        Key::child(Kind::HttpsEdgeRoute, self::edge(edge).id, Id::new("edghtsrt_1"))
+    }
+
+    fn create(key: Key) -> Operation {
+        let spec: Arc<dyn AnyResource> = match key.kind {
+            Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
+            _ => (key.kind.info().restore)(r#"{"match_type":"path_prefix","match":"/"}"#).unwrap(),
+        };
+        Operation::create(key, spec)
+    }
+
+    fn delete(key: Key) -> Operation {
+        Operation::Delete { key, with_children: false }
+    }
+
+    fn after(state: &Snapshot, operations: &[Operation]) -> Snapshot {
+        state.apply(operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    #[test]
+    fn a_route_has_an_id_that_no_route_of_another_edge_has() {
+        let refused = |state: &Snapshot, operations: &[Operation]| {
+            let refusal = state.apply(operations, Timestamp::UNIX_EPOCH).unwrap_err();
+            (refusal.key, refusal.faults[0].code)
+        };
+        let edges = after(&Snapshot::default(), &["a", "b"].map(|name| create(edge(name))));
+        assert_eq!(refused(&edges, &["a", "b"].map(|name| create(route(name)))), (route("b"), Code::Conflict));
+        let state = after(&edges, &[create(route("a"))]);
+        assert_eq!(refused(&state, &[create(route("b"))]), (route("b"), Code::Conflict));
+        // One change can move it, and it is found where it is, whichever of the two came first.
+        let found = |state: &Snapshot| state.find_child(Kind::HttpsEdgeRoute, &route("a").id).map(|it| it.key.clone());
+        let there = after(&state, &[create(route("b")), delete(route("a"))]);
+        let back = after(&there, &[create(route("a")), delete(route("b"))]);
+        let again = after(&back, &[delete(route("a")), create(route("b"))]);
+        assert_eq!([there, back, again].map(|it| found(&it)), ["b", "a", "b"].map(|name| Some(route(name))));
+    }
+
+    #[test]
+    fn a_tombstone_has_the_last_source_of_the_resource() {
+        let claim = |source: &str| Some(Arc::new(Claim::new(source, "a")));
+        let owned = |source: &str| Operation::Claim { key: edge("a"), claim: claim(source) };
+        let former = |operations: &[Operation]| {
+            let state = after(&after(&Snapshot::default(), operations), &[delete(edge("a"))]);
+            state.tombstone(&edge("a")).unwrap().source.as_deref().map(str::to_owned)
+        };
+        assert_eq!(former(&[create(edge("a"))]), None);
+        assert_eq!(former(&[create(edge("a")), owned("shop")]).as_deref(), Some("shop"));
+        assert_eq!(former(&[create(edge("a")), owned("shop"), owned("docs")]).as_deref(), Some("docs"));
+    }
 
     #[test]
     fn a_stored_value_that_is_refused_now_does_not_prevent_other_changes() {

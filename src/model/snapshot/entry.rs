@@ -104,6 +104,7 @@ pub struct Tombstone {
     pub order: u64,
     /// The revision that deleted it.
     pub revision: u64,
-    /// The source that owned it, if its kind is implicit (D34): nothing else tells whose such an ID is (D112).
+    /// The source that owned it, if any: its ID stays that of this source (D112). Earlier versions recorded it for implicit
+    /// kinds only.
     pub source: Option<Arc<str>>,
 }

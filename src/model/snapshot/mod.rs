@@ -47,7 +47,7 @@ pub struct Snapshot {
     /// For lists of resources without a parent: kind and order. The children of a parent are neighbours in `entries`,
     /// and are sorted on request.
     by_order: OrdMap<(Kind, u64), Key>,
-    /// The list positions of deleted resources, from which pagination can continue (D12), and who owned some of them.
+    /// The list positions of deleted resources, from which pagination can continue (D12), and the sources that owned them.
     deleted: OrdMap<Key, Tombstone>,
     /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
@@ -183,9 +183,12 @@ impl Snapshot {
 
     /// A child by its id alone, for addresses without the parent.
     pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
-        let parents = self.parents.get_or_init(|| index_parents(self.entries.values()));
-        let parent = parents.get(&(kind, id.clone()))?;
+        let parent = self.parents().get(&(kind, id.clone()))?;
         self.entries.get(&Key::child(kind, parent.clone(), id.clone()))
+    }
+
+    fn parents(&self) -> &OrdMap<(Kind, Id), Id> {
+        self.parents.get_or_init(|| index_parents(self.entries.values()))
     }
 
     /// All resources, by key.
@@ -307,7 +310,11 @@ impl Snapshot {
         if let Some(parents) = self.parents.get_mut()
             && has_own_id(key.kind)
         {
-            parents.remove(&(key.kind, key.id.clone()));
+            let child = (key.kind, key.id.clone());
+            // The ID may be that of a child of another parent by now: one change can delete it here and create it there.
+            if parents.get(&child) == key.parent.as_ref() {
+                parents.remove(&child);
+            }
         }
         Some(entry)
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt as _};
 use rayon::prelude::*;
 
-use super::Snapshot;
+use super::{Snapshot, has_own_id};
 use crate::background::yield_to_requests;
 use crate::model::diagnostics::{Code, Fault, FaultTarget, Path};
 use crate::model::id::Id;
@@ -44,8 +45,24 @@ pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>
         };
         keys.par_iter().with_min_len(256).map(|key| (*key, faults(key))).find_first(is_found)
     };
-    let found = last_admin.filter(is_found).or_else(others);
+    let found = last_admin.filter(is_found).or_else(others).or_else(|| taken_id(before, after, changed));
     found.map(|(key, faults)| (key.clone(), faults))
+}
+
+/// Returns the first new child whose ID a child of another parent has, and its fault. An ID alone would mean either of them, and two
+/// routes of one ID have one SAML key (D36).
+fn taken_id<'c>(before: &Snapshot, after: &Snapshot, changed: &'c BTreeSet<Key>) -> Option<(&'c Key, Vec<Fault>)> {
+    let is_new = |key: &&Key| has_own_id(key.kind) && before.get(key).is_none() && after.get(key).is_some();
+    let mut new: HashMap<(Kind, &Id), &Key> = HashMap::new();
+    changed.iter().filter(is_new).find_map(|key| {
+        yield_to_requests();
+        let old = before.find_child(key.kind, &key.id).map(|entry| &entry.key);
+        // A rollback creates first, and deletes after that.
+        let old = old.filter(|old| after.get(old).is_some());
+        let parent = new.insert((key.kind, &key.id), key).or(old)?.parent_key()?;
+        let message = format!("{key} already exists in {}", after.name_of(&parent));
+        Some((key, vec![Fault::new(Code::Conflict, message)]))
+    })
 }
 
 /// Creates the fault of a reference to a missing resource (D20).

@@ -4,7 +4,7 @@ use crate::model::{Id, Key, Kind};
 
 /// How the records of resources start in the one tree that everything is in.
 pub(crate) const RECORD: &str = "r/";
-/// How tombstones start: all that is kept of a deleted resource is its place in lists, and of some the source that owned it.
+/// How tombstones start: all that is kept of a deleted resource is its place in lists, and the source that owned it.
 pub(crate) const DELETED: &str = "d/";
 
 /// Writes a record's key: kind, parent and id. None of them can hold a slash.
