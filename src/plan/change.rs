@@ -42,7 +42,7 @@ pub struct Plan {
     pub changed_values: Vec<String>,
     /// The new API keys whose manifests name no owner (D27).
     pub unnamed_owners: BTreeSet<Key>,
-    /// The event sources that change and whose manifests state the ID of their subscription (D112).
+    /// The resources that change and whose manifests state their ID, or that of their subscription (D112).
     pub stated: BTreeSet<Key>,
 }
 

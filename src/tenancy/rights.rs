@@ -9,20 +9,16 @@
 //! For example, a plan of `docs` deletes a certificate that no source owns. The key has `apply: [docs]` and `kinds:
 //! [TlsCertificate]`, and is refused for lack of `global`: edges of other sources may present that certificate.
 //!
-//! The ID of an event subscription does not show whether a manifest states it, and so claims a record of another
-//! system, or only names it. Planning says which ones are stated (`Plan::stated`).
+//! An ID does not show whether a manifest states it, and so claims what may be somebody else's, or whether it derives from
+//! a name. Planning says which ones are stated (`Plan::stated`).
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::host_allowlist::unlisted_host;
-use crate::model::key::derived_id;
 use crate::model::key_scope::WriteAction;
 use crate::model::required_secrets::has_secrets;
 use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Slot, Snapshot};
-
-/// The IDs of one name that are tried to tell a derived ID from a stated one.
-const MOST_DERIVED: u32 = 16;
 
 /// The kind of change whose operations are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +38,8 @@ pub(crate) struct Rights<'a> {
     pub scope: &'a KeyScope,
     /// The origin of its operations.
     pub origin: ChangeOrigin,
-    /// The event sources whose manifests state the ID of their subscription. The ID itself does not tell: one that is derived
-    /// from a name looks the same.
+    /// The resources whose manifests state their ID, or that of their subscription. The ID itself does not tell: one that is
+    /// derived from a name looks the same.
     pub stated: &'a BTreeSet<Key>,
 }
 
@@ -62,7 +58,7 @@ pub(crate) enum Denied {
     Secrets(Key),
     /// To replace a module that has a secret in a resource that no source owns.
     Secret(Key, &'static str),
-    /// To declare a resource of another system by its ID.
+    /// To declare a new resource by its ID, which its source was not the last to have.
     Stated(Key),
     /// To make such a change to single resources.
     Action(&'static str),
@@ -177,7 +173,7 @@ impl OperationCheck<'_> {
         let own = || {
             self.check_write(key.kind, source, WriteAction::Create)?;
             match claim {
-                Some(claim) => self.check_stated_edge(key, claim),
+                Some(claim) => self.check_id(key, claim),
                 None => self.check_unowned_certificate(key.kind),
             }
         };
@@ -232,20 +228,20 @@ impl OperationCheck<'_> {
         if is_judged { self.check_write(edge.key.kind, edge.source(), WriteAction::Update) } else { Ok(()) }
     }
 
-    /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's.
-    fn check_stated_edge(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
-        if key.kind != Kind::TlsEdge || self.rights.scope.may_write(key.kind) {
+    /// Checks the ID of a new resource of a source. One that another source had last stays that one's: the SAML key of a route
+    /// derives from it. One that a manifest states and nobody had can be one that another source will have, or a record of another
+    /// system.
+    fn check_id(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
+        let Rights { scope, stated, .. } = self.rights;
+        // The ID of an event source is its type.
+        if key.kind == Kind::EventSource || scope.may_write(key.kind) {
             return Ok(());
         }
-        // The source restores a deleted edge of its own.
-        let former = self.current.tombstone(key).and_then(|tombstone| tombstone.source.as_deref());
-        if former == Some(claim.source.as_str()) {
-            return Ok(());
-        }
-        match (0..MOST_DERIVED).any(|number| derived_id(key.kind, None, &claim.name, &[], number) == key.id) {
-            true => Ok(()),
-            false => Err(Denied::Stated(key.clone())),
-        }
+        let may_have = match self.current.tombstone(key).and_then(|tombstone| tombstone.source.as_deref()) {
+            Some(former) => former == claim.source || scope.may_apply(former),
+            None => !stated.contains(key),
+        };
+        if may_have { Ok(()) } else { Err(Denied::Stated(key.clone())) }
     }
 
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.

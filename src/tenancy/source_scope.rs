@@ -88,7 +88,7 @@ impl SourceScope {
     }
 
     /// Returns a fault for each resource by which the plan of a source is outside: it adopts what no source owns, or adds to what
-    /// is not its own. `stated` has the event sources whose manifests state the ID of their subscription.
+    /// is not its own. `stated` has the resources whose manifests state their ID.
     pub(crate) fn refused<O: Borrow<Operation>>(
         &self,
         current: &Snapshot,

@@ -34,6 +34,11 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
+    /// Whether the manifest states the ID of the resource, or that of the subscription of an event source.
+    pub(crate) fn states_id(&self) -> bool {
+        self.id.is_some() || self.states_subscription()
+    }
+
     /// Whether the manifest of an event source states the ID of its subscription. Names have no `_`.
     pub(crate) fn states_subscription(&self) -> bool {
         self.kind == Kind::EventSource && self.parent.as_deref().is_some_and(|parent| parent.contains('_'))

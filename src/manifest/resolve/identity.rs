@@ -372,15 +372,19 @@ impl<'k, 'a> IdChooser<'k, 'a> {
     }
 
     /// Whether a derived id belongs to a resource of another source or with another name, which keeps it: names of other
-    /// sources do not matter (D112).
+    /// sources do not matter (D112). The id of a resource that another source had is that source's after its deletion, too.
     fn is_occupied(&self, it: &DeclaredResource<'_>, id: &Id) -> bool {
         let key = it.keyed(id.clone());
         if self.taken.contains_key(&key) {
             return self.is_taken(it, &key);
         }
         let known = self.known;
-        let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_deref());
-        claim.is_some_and(|claim| {
+        let Some(entry) = known.snapshot.get(&key) else {
+            let former = known.snapshot.tombstone(&key).and_then(|tombstone| tombstone.source.as_deref());
+            return former.is_some_and(|former| former != known.source)
+                || self.find_below_other_parent(it, &key).is_some();
+        };
+        entry.claim.as_deref().is_some_and(|claim| {
             // An undeclared resource of this source will be pruned, unless its document has errors or it is promised.
             let stays = || {
                 !known.prune

@@ -231,13 +231,13 @@ impl Prepared {
         Some(self.changes(&resolved, snapshot, self.options.prune, resolved.may_differ.as_ref()))
     }
 
-    /// The changes from `snapshot` to a resolved source, with a note of the event sources whose manifests state the ID of their
-    /// subscription. `only` has the resources that may differ; none if these may be any.
+    /// The changes from `snapshot` to a resolved source, with a note of those whose manifests state their ID. `only` has the
+    /// resources that may differ; none if these may be any.
     fn changes(&self, resolved: &Resolution, snapshot: &Snapshot, prune: bool, only: Option<&BTreeSet<Key>>) -> Plan {
         let Options { source, budget, key_owner, .. } = &self.options;
         let (desired, owner) = (&resolved.desired, key_owner.as_ref());
         let mut plan = stage("diff", || diff(snapshot, desired, source, prune, *budget, owner, only));
-        let states = |key: &&Key| resolved.origins.get(*key).is_some_and(|it| it.states_subscription());
+        let states = |key: &&Key| resolved.origins.get(*key).is_some_and(|it| it.states_id());
         plan.stated = plan.changes.iter().map(|change| &change.key).filter(states).cloned().collect();
         plan
     }

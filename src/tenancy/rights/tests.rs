@@ -9,7 +9,7 @@ use crate::model::kind::https_edge::Delegation;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::webhook_verification::WebhookVerification;
 use crate::model::{AnyResource, Code, EventSource, HttpsEdgeRoute, Id, IpRestriction, MatchType, Secret};
-use crate::tenancy::SourceScope;
+use crate::tenancy::{Adoption, SourceScope};
 
 fn edge(id: &str) -> Key {
     Key::new(Kind::HttpsEdge, Id::new(id))
@@ -197,6 +197,42 @@ fn a_new_subscription_that_is_stated_by_its_id_needs_its_kind() {
         SourceScope::for_repository().refused(current, std::slice::from_ref(&new), &stated, "shop").len() == 1
     };
     assert_eq!((refused(&empty), refused(&world())), (false, true), "alone, and beside other sources");
+}
+
+#[test]
+fn a_new_resource_has_no_id_that_is_or_will_be_that_of_another_source() {
+    let gone = [delete(edge("edghts_identity")), delete(edge("edghts_free"))];
+    let current = world().apply(&gone, Timestamp::UNIX_EPOCH).unwrap().0;
+    let judged = |scope: &KeyScope, id: &str, is_stated: bool| {
+        let new = create(edge(id), scope.apply.first().map(String::as_str));
+        let stated = if is_stated { BTreeSet::from([new.key().clone()]) } else { BTreeSet::new() };
+        let rights = Rights { scope, origin: ChangeOrigin::Plan, stated: &stated };
+        rights.check(&current, std::slice::from_ref(&new)).map_err(|(_, denied)| denied)
+    };
+    let identity = KeyScope { apply: vec!["identity".into()], ..shop() };
+    let both = KeyScope { apply: vec!["shop".into(), "identity".into()], ..shop() };
+    let denied = |id: &str| Err(Denied::Stated(edge(id)));
+    for (id, is_stated, expected) in [
+        ("edghts_new", false, Ok(())),
+        ("edghts_new", true, denied("edghts_new")),
+        ("edghts_free", true, denied("edghts_free")),
+        ("edghts_identity", true, denied("edghts_identity")),
+        // A rollback states nothing.
+        ("edghts_identity", false, denied("edghts_identity")),
+    ] {
+        assert_eq!(judged(&shop(), id, is_stated), expected, "{id}");
+        assert_eq!(judged(&kinds(&["HttpsEdge"]), id, is_stated), Ok(()), "{id}");
+    }
+    for scope in [identity, both] {
+        assert_eq!(judged(&scope, "edghts_identity", true), Ok(()), "{:?}", scope.apply);
+    }
+    let refused = |adopt: Adoption, source: &str| {
+        let new = create(edge("edghts_identity"), Some(source));
+        let stated = BTreeSet::from([new.key().clone()]);
+        SourceScope { adopt, ..SourceScope::default() }.refused(&current, &[new], &stated, source).len()
+    };
+    let none = || Adoption::Of(BTreeSet::new());
+    assert_eq!((refused(none(), "shop"), refused(none(), "identity"), refused(Adoption::Any, "shop")), (1, 0, 0));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
         }
         Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
         Denied::Stated(key) => {
-            let what = format!("declare {key} by its ID, which no source has declared yet");
+            let what = format!("declare {key} by its ID, which its source was not the last to have");
             needs(&format!("`{}` in `kinds`", key.kind), what)
         }
         Denied::Action(verb) => forbidden(format!("{verb} single resources")),

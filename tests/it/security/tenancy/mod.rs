@@ -2,6 +2,7 @@
 //! sources meet, unless these consent or an admin says so (D112).
 
 pub(super) mod gateway;
+mod ids;
 mod kinds;
 mod ownership;
 mod traffic;
