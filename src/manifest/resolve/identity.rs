@@ -380,8 +380,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         }
         let known = self.known;
         let Some(entry) = known.snapshot.get(&key) else {
-            let former = known.snapshot.tombstone(&key).and_then(|tombstone| tombstone.source.as_deref());
-            return former.is_some_and(|former| former != known.source)
+            return known.snapshot.was_of_another(&key, known.source)
                 || self.find_below_other_parent(it, &key).is_some();
         };
         entry.claim.as_deref().is_some_and(|claim| {

@@ -149,6 +149,10 @@ impl LastResolution {
         {
             return None;
         }
+        // A resource that was not created yet has another ID if another source has had the one that was chosen.
+        if differing.iter().any(|key| snapshot.was_of_another(key, options.source)) {
+            return None;
+        }
         let in_store = self.changed_in_store(snapshot, options.source)?;
         let (affected, reread_sets) = self.affected(loaded)?;
         let sets = loaded.reads.iter().flat_map(|read| &read.declared.sets);

@@ -150,6 +150,11 @@ impl Snapshot {
         self.deleted.get(key)
     }
 
+    /// Whether a deleted resource had another source than this one when it was deleted.
+    pub(crate) fn was_of_another(&self, key: &Key, source: &str) -> bool {
+        self.tombstone(key).and_then(|tombstone| tombstone.source.as_deref()).is_some_and(|former| former != source)
+    }
+
     /// Whether a resource was ever deleted: then earlier states can have tombstones that this one has no longer.
     pub fn has_deleted(&self) -> bool {
         !self.deleted.is_empty() || self.next_order != self.entries.len() as u64
