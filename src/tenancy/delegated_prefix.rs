@@ -14,7 +14,7 @@ use crate::model::kind::https_edge::Delegation;
 use crate::model::{HttpsEdge, HttpsEdgeRoute};
 use crate::routing::selector::Selector;
 
-/// The path prefix that stands for a whole edge, with its hostports.
+/// The path prefix that stands for all paths of an edge, and for hosts beside its hostports.
 pub(super) const WHOLE: &str = "/";
 
 /// The prefixes that an edge delegates to a source.

@@ -5,6 +5,10 @@
 //! to the source of the closest wildcard, which gets its requests today, and a new wildcard needs those who have hosts
 //! below it. The owner consents by delegating `/`.
 //!
+//! Two things nobody consents to. One of two edges with a hostport gets no requests, so what is delegated with `/` is the
+//! host, and never the hostport. And an edge with `required_modules` gives no hosts away: they bind its routes only, so that
+//! another edge with one of its hosts would serve it without them.
+//!
 //! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and so is one
 //! with `docs.example.com:80`. If `docs` has `docs.example.com:443`, an edge of `guides` with `*.example.com:80` is refused.
 //!
@@ -25,14 +29,32 @@ use crate::syntax::text::printable;
 /// A host in its normal form, and a port.
 type Address = (String, u16);
 
+/// Whether a source may serve a host that an edge has. Of several edges with the host, the one with the last of these counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum HostConsent {
+    /// The edge is its own.
+    Own,
+    /// It may, but for the same hostport.
+    Given,
+    Missing,
+}
+
+impl HostConsent {
+    /// What the edge of another source says about its hosts.
+    fn of(edge: &HttpsEdge, source: Option<&str>) -> Self {
+        let is_given = |source| edge.required_modules.is_none() && delegates_all(edge, source);
+        if source.is_some_and(is_given) { Self::Given } else { Self::Missing }
+    }
+}
+
 /// An edge that has a host.
 #[derive(Clone, Copy)]
 struct HostOwner<'s> {
     entry: &'s Entry,
     /// The port that it has of the host.
     port: u16,
-    /// Whether the host belongs to the source that asks, or is delegated to it.
-    is_open: bool,
+    /// Whether the source that asks may serve the host, too.
+    consent: HostConsent,
 }
 
 /// The owners of hosts, from the view of one source.
@@ -53,18 +75,19 @@ impl<'s> HostOwners<'s> {
     ) -> Self {
         let (mut served, mut hosts) = (HashMap::new(), HashMap::new());
         // If several edges have a host, those of other sources take precedence over the source's own, and the oldest
-        // one, which comes last, over the rest.
+        // one, which comes last, over others with the same consent.
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
-            let delegates = |source| prefixes_of(edge, source).contains(&WHOLE);
-            let is_open = is_own(entry) || source.is_some_and(delegates);
+            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::of(edge, source) };
             for (_, _, (host, port)) in edge.addresses().filter(|(_, text, _)| counts(entry, text)) {
-                let server = HostOwner { entry, port, is_open };
+                let server = HostOwner { entry, port, consent };
                 let at = served.entry((host.clone(), port)).or_insert(server);
                 let on_any = hosts.entry(host).or_insert(server);
-                if !is_open {
-                    (*at, *on_any) = (server, server);
+                for known in [at, on_any] {
+                    if known.consent <= consent {
+                        *known = server;
+                    }
                 }
             }
         }
@@ -82,21 +105,27 @@ impl<'s> HostOwners<'s> {
         let (host, port) = added;
         // Whoever has the hostport has all of its requests already.
         if let Some(server) = self.served.get(added) {
-            return if server.is_open { None } else { found(host, server) };
+            return if server.consent == HostConsent::Own { None } else { found(host, server) };
         }
+        let is_closed = |server: &HostOwner<'s>| server.consent == HostConsent::Missing;
         // The host itself, or else the closest wildcard, which has its traffic now.
         let closest = std::iter::once(host.clone()).chain(wider(host)).find_map(|host| {
             let address = (host, *port);
             Some((self.owner(&address)?, address.0))
         });
-        if let Some((server, host)) = closest.filter(|(server, _)| !server.is_open) {
+        if let Some((server, host)) = closest.filter(|(server, _)| is_closed(server)) {
             return found(&host, server);
         }
         let suffix = host.strip_prefix('*')?;
         let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
-        let below = self.hosts.iter().filter(|(host, server)| !server.is_open && is_below(host));
+        let below = self.hosts.iter().filter(|(host, server)| is_closed(server) && is_below(host));
         below.min_by_key(|(host, _)| *host).and_then(|(host, server)| found(host, server))
     }
+}
+
+/// Whether an edge delegates all of its paths to a source.
+fn delegates_all(edge: &HttpsEdge, source: &str) -> bool {
+    prefixes_of(edge, source).contains(&WHOLE)
 }
 
 /// The hostports that an edge does not have yet, with their places in the list.
@@ -133,18 +162,22 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
                 false => String::new(),
             };
             let edge = rival.spec_as::<HttpsEdge>();
-            let consent = edge.map(|edge| consent_to_ask_for(edge, &claim.name, source, WHOLE)).unwrap_or_default();
+            let asked = edge.filter(|edge| !delegates_all(edge, source));
+            let consent = asked.map(|edge| consent_to_ask_for(edge, &claim.name, source, WHOLE));
             let its_name = match claim.source == SURROUNDING_OWNER {
                 true => printable(&claim.name),
                 false => format!("{}/{}", printable(&claim.source), printable(&claim.name)),
             };
-            match is_same {
+            let and_consent = consent.as_ref().map(|consent| format!(", and {consent}")).unwrap_or_default();
+            let routes = format!("replace this edge by routes with `edge: {its_name}`{and_consent}");
+            let has_required = edge.is_some_and(|edge| edge.required_modules.is_some());
+            match (is_same, consent) {
                 // Consent does not help: one of two edges with a hostport gets no traffic.
-                true => format!(
-                    "{first}replace this edge by routes with `edge: {its_name}`, and {consent}; or ask its owner \
-                     to remove the hostport"
-                ),
-                false => format!("{first}remove it, or {consent}"),
+                (true, _) => format!("{first}{routes}; or ask its owner to remove the hostport"),
+                (false, Some(consent)) if !has_required => format!("{first}remove it, or {consent}"),
+                (false, _) => {
+                    format!("{first}remove it, or {routes}; an edge with `required_modules` leaves no host to others")
+                }
             }
         }
         (Some(_), None) => format!("remove it, or adopt that edge with `metadata: {{id: {}}}`", rival.key.id),

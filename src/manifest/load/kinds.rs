@@ -184,7 +184,7 @@ fn delegates_to(_: &mut SchemaGenerator) -> Value {
         "type": "object",
         "properties": {
             "source": {"type": "string", "minLength": 1, "description": "The other source."},
-            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The path prefix that its routes may match. `/` delegates the whole edge, including its hostports."}
+            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The path prefix that its routes may match. `/` delegates all paths, and, unless the edge has `required_modules`, hosts below its wildcards and other ports of its hosts."}
         },
         "required": ["source", "path_prefix"],
         "additionalProperties": false

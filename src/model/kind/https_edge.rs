@@ -24,7 +24,7 @@ slots! {
         /// The hostports that the edge serves, as `host:port`.
         #[schemars(extend("items" = check::hostport_schema()))]
         pub hostports: Vec<String>,
-        /// The other sources that may add routes to the edge, or serve its hostports. Only manifests set them (D103).
+        /// The other sources that may add routes to the edge, or serve hosts beside it. Only manifests set them (D103).
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schemars(skip)]
         pub delegates_to: Vec<Delegation>,
@@ -60,8 +60,8 @@ impl HttpsEdge {
 pub struct Delegation {
     /// The other source.
     pub source: String,
-    /// The path prefix that its routes may match, such as `/docs/`. `/` delegates the whole edge, including its
-    /// hostports.
+    /// The path prefix that its routes may match, such as `/docs/`. `/` delegates all paths, and, unless the edge has
+    /// `required_modules`, hosts below its wildcards and other ports of its hosts.
     pub path_prefix: String,
 }
 

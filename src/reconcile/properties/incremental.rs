@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::lint::LintMemo;
 use crate::manifest::tree::{Disk, Recorder, Tree};
-use crate::model::{HttpsEdge, Kind, Operation, Secrets, Snapshot};
+use crate::model::{Entry, HttpsEdge, Kind, Operation, Secrets, Snapshot};
 use crate::reconcile::{Options, PlanResult, Prepared};
 use crate::store::clock;
 
@@ -142,7 +142,8 @@ pub(super) fn put(folder: &Path, good: &[(PathBuf, String)]) {
 fn theirs(dice: &mut Dice, is_first: bool) -> String {
     let annotations =
         "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
-    let host = dice.roll(40);
+    // Nobody consents to a hostport that an edge of the first source has.
+    let host = 40 + dice.roll(40);
     let delegates = if host.is_multiple_of(8) { "" } else { ", delegates_to: [{source: default, path_prefix: /}]" };
     let mut text = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{host}.example.com:443']{delegates}}}\n"
@@ -157,14 +158,23 @@ fn theirs(dice: &mut Dice, is_first: bool) -> String {
     text
 }
 
-/// The state after a run of another source.
+/// The state after a run of another source, whose edge may then have a hostport of the first one, as a rollback leaves it.
 fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("theirs.yaml"), theirs(dice, snapshot.is_empty())).unwrap();
     let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
     let plan = Prepared::load(options).plan(&snapshot).plan.filter(|plan| plan.refusals.is_empty());
     let operations = plan.map(|plan| plan.operations()).unwrap_or_default();
-    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, clock::now()).unwrap().0 }
+    let snapshot = if operations.is_empty() { snapshot } else { snapshot.apply(&operations, clock::now()).unwrap().0 };
+    let is_edge = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdge && entry.is_owned_by("theirs");
+    let (host, is_shared) = (dice.roll(28), dice.roll(2) == 0);
+    let edge = snapshot.iter().find(is_edge).filter(|_| is_shared);
+    let Some((key, edge)) = edge.and_then(|it| Some((it.key.clone(), it.spec_as::<HttpsEdge>()?))) else {
+        return snapshot;
+    };
+    let spec = HttpsEdge { hostports: vec![format!("e{host}.example.com:443")], ..edge.clone() };
+    let operation = Operation::Patch { key, spec: Arc::new(spec), fields: vec!["hostports".into()] };
+    snapshot.apply(&[operation], clock::now()).unwrap().0
 }
 
 /// The state after a call of the API on any resource: mostly one that changes it, and now and then one that deletes it or

@@ -90,6 +90,7 @@ fn what_the_help_says_serves_the_hostport_of_another_source() {
         assert!(before.iter().all(|entry| entries.contains(entry)), "{said}");
         folder.write("shop/edge.yaml", &first(theirs, &entries));
         folder.ok("reconcile --source shop shop");
+        assert!(!refused("shop.example.com").contains("ask for"), "it is delegated already");
         folder.write("docs/edge.yaml", &route("/docs/", "").replace("edge: storefront", &format!("edge: {edge}")));
         assert_eq!(folder.ok("reconcile --source docs docs").calls().len(), 1, "{said}");
         folder.write("docs/edge.yaml", "# nothing is left\n");

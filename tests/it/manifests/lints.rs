@@ -219,11 +219,21 @@ fn what_another_source_has_counts_too() {
     assert!(run.err.contains("duplicate-match") && run.err.contains("[b/route.yaml:4:"), "{}", run.err);
     assert!(run.err.contains("of source `a` already matches `/cart` on this edge"), "{}", run.err);
 
-    folder.write("b/route.yaml", &edge("campaign", "Shop.example.com"));
+    folder.ok("reconcile --source a a");
+
+    // A rollback brings back a hostport that the other source has taken since.
+    folder.write("b/route.yaml", &edge("campaign", "Sale.example.com"));
+    folder.ok("reconcile --source b b");
+    let before = folder.snapshot("store").revision;
+    folder.write("b/route.yaml", &edge("campaign", "campaign.example.com"));
+    folder.ok("reconcile --source b b");
+    folder.write("a/edge.yaml", &edge("shop", "sale.example.com").replace("spec: {", delegates));
+    folder.ok("reconcile --source a a");
+    folder.ok(&format!("rollback --to {before} --source b"));
+    folder.write("b/route.yaml", &edge("campaign", "Sale.example.com"));
     let run = folder.run("reconcile --source b b");
     assert_eq!(run.code, 3, "{}", run.all());
     assert!(run.err.contains("duplicate-hostport") && run.err.contains("of source `a` already serves"), "{}", run.err);
-    folder.ok("reconcile --source a a");
 }
 
 #[test]

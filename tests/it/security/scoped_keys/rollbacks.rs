@@ -6,21 +6,24 @@ use super::{key, manifest, reconciliation, refused, start};
 
 #[test]
 fn a_rollback_of_a_team_does_not_take_a_hostport_that_another_team_serves_by_now() {
-    let server = start();
-    let before = server.store().snapshot().revision;
-    let given_up = manifest("shop", "shop-secret-1", "first").replace("shop.example.com", "store.example.com");
-    let hosts = "['identity.example.com:443', 'shop.example.com:443']";
-    let taken = manifest("identity", "identity-secret-1", "first").replace("['identity.example.com:443']", hosts);
-    for (source, text) in [("shop", given_up), ("identity", taken)] {
-        let made = server.call("POST", "/reconciliations", reconciliation(source, &text, false));
-        assert_eq!(made.status, 201, "{}", made.text);
+    // Consent is for other hosts.
+    for consent in ["", "\n  delegates_to: [{source: shop, path_prefix: /}]"] {
+        let server = start();
+        let before = server.store().snapshot().revision;
+        let given_up = manifest("shop", "shop-secret-1", "first").replace("shop.example.com", "store.example.com");
+        let hosts = format!("['identity.example.com:443', 'shop.example.com:443']{consent}");
+        let taken = manifest("identity", "identity-secret-1", "first").replace("['identity.example.com:443']", &hosts);
+        for (source, text) in [("shop", given_up), ("identity", taken)] {
+            let made = server.call("POST", "/reconciliations", reconciliation(source, &text, false));
+            assert_eq!(made.status, 201, "{}", made.text);
+        }
+        let (_, team) = key(&server, json!({"apply": ["shop"]}));
+        let body = json!({"to": before, "source": "shop"});
+        let answer = server.call_as(&team, "POST", "/rollbacks", Some(body.clone()));
+        refused(&answer, 409, &["NOT_DELEGATED", "belongs to HttpsEdge `identity` of source `identity`"]);
+        // Whoever may change everything decides.
+        assert_eq!(server.call("POST", "/rollbacks", Some(body)).status, 201);
     }
-    let (_, team) = key(&server, json!({"apply": ["shop"]}));
-    let body = json!({"to": before, "source": "shop"});
-    let answer = server.call_as(&team, "POST", "/rollbacks", Some(body.clone()));
-    refused(&answer, 409, &["NOT_DELEGATED", "belongs to HttpsEdge `identity` of source `identity`"]);
-    // Whoever may change everything decides.
-    assert_eq!(server.call("POST", "/rollbacks", Some(body)).status, 201);
 }
 
 #[test]

@@ -199,6 +199,47 @@ pub(super) fn required_module(gateway: &Gateway) {
     let path = format!("/edges/https/{edge}/routes/{}/compression", routes.str("/routes/0/id"));
     refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 409, &["REQUIRED_MODULE"]);
     required_by_rollback(gateway);
+    required_on_hosts(gateway);
+}
+
+/// An edge with required modules leaves no host to another edge, which would serve it without them: not with `/` delegated, and
+/// whatever the lints of the request allow.
+fn required_on_hosts(gateway: &Gateway) {
+    let apps = |more: &str| {
+        let hosts = "hostports: ['apps.example.com:443', '*.apps.example.com:443']";
+        let delegates = "delegates_to: [{source: team-b, path_prefix: /}]";
+        document("HttpsEdge", "apps", &format!("{{{hosts}, {delegates}{more}}}"))
+    };
+    let applies = |hostport: &str| {
+        let mut body = reconciliation("team-b", &[edge("mine", hostport)]).unwrap();
+        body["lints"] = json!({"duplicate-hostport": "allow"});
+        gateway.server.call_as(&gateway.b, "POST", "/reconciliations", Some(body))
+    };
+    let said = "`apps.example.com:443` belongs to HttpsEdge `apps` of source `team-d`";
+    let patch = |hostports: &[&str]| {
+        let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+        gateway.server.call_as(&gateway.b, "PATCH", &path, Some(json!({"hostports": hostports})))
+    };
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    let required = [set, apps(", required_modules: [zip]")];
+    let own = "own.apps.example.com:443";
+    for (manifests, is_shared) in [(&[apps("")][..], true), (&required[..], false)] {
+        gateway.apply("team-d", manifests);
+        refused(&applies("apps.example.com:443"), 409, &["NOT_DELEGATED", said]);
+        for hostport in ["eu.apps.example.com:443", "apps.example.com:80", "*.eu.apps.example.com:443", own] {
+            let answer = applies(hostport);
+            // What the source has stays.
+            if is_shared || hostport == own {
+                assert!(matches!(answer.status, 200 | 201), "{hostport}: {}", answer.text);
+            } else {
+                refused(&answer, 409, &["NOT_DELEGATED", "an edge with `required_modules` leaves no host to others"]);
+            }
+        }
+        refused(&patch(&[own, "apps.example.com:443"]), 409, &["NOT_DELEGATED", said]);
+        let added = patch(&[own, "us.apps.example.com:443"]);
+        assert_eq!(added.status, if is_shared { 200 } else { 409 }, "{}", added.text);
+        assert_eq!(applies(own).status, if is_shared { 201 } else { 200 });
+    }
 }
 
 /// A state from before an edge required a module brings back no route without it.
