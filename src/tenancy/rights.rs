@@ -15,10 +15,11 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
+use super::delegated_prefix::consents;
 use super::host_allowlist::unlisted_host;
 use crate::model::key_scope::WriteAction;
 use crate::model::required_secrets::has_secrets;
-use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Slot, Snapshot};
+use crate::model::{Claim, Entry, HttpsEdge, HttpsEdgeRoute, Key, KeyScope, Kind, Operation, Slot, Snapshot};
 
 /// The kind of change whose operations are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,13 +220,15 @@ impl OperationCheck<'_> {
     /// is created, it changes what its edge does.
     fn check_edge(&self, route: &Entry, operation: &Operation) -> Result<(), Denied> {
         let Some(edge) = route.key.parent_key().and_then(|parent| self.current.get(&parent)) else { return Ok(()) };
-        // A plan that adopts the route: planning has checked the paths that the edge delegates.
-        let is_delegated = || self.claims.get(&route.key).is_some_and(|claim| delegates(edge, &claim.source));
+        let taken_by = self.claims.get(&route.key).map(|claim| claim.source.as_str());
+        // A plan that adopts the route: planning has checked the path that it will have, and its present one must be delegated,
+        // too, because requests for it lose the route.
+        let is_delegated = || taken_by.is_some_and(|source| consents_to(edge, source, route));
         let is_judged = match edge.claim {
             None => moves_route(operation),
             Some(_) => route.claim.is_none() && !is_delegated(),
         };
-        if is_judged { self.check_write(edge.key.kind, edge.source(), WriteAction::Update) } else { Ok(()) }
+        if is_judged { self.check_parent(edge.key.kind, edge.source(), taken_by) } else { Ok(()) }
     }
 
     /// Checks the ID of a new resource of a source. One that another source had last stays that one's: the SAML key of a route
@@ -297,6 +300,12 @@ fn moves_route(operation: &Operation) -> bool {
 /// Whether an edge admits routes of a source.
 fn delegates(edge: &Entry, source: &str) -> bool {
     edge.spec_as::<HttpsEdge>().is_some_and(|edge| edge.delegates_to.iter().any(|it| it.source == source))
+}
+
+/// Whether an edge consents to a route as it is in the store, if that were of a source.
+fn consents_to(edge: &Entry, source: &str, route: &Entry) -> bool {
+    let specs = edge.spec_as::<HttpsEdge>().zip(route.spec_as::<HttpsEdgeRoute>());
+    specs.is_some_and(|(edge, route)| consents(edge, source, route))
 }
 
 #[cfg(test)]

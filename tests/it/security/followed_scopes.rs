@@ -103,6 +103,35 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
 }
 
 #[test]
+fn a_followed_repository_adopts_routes_only_where_their_edge_delegates_to_it() {
+    let folder = repository();
+    let shared = "{hostports: ['a.example.com:443'], delegates_to: [{source: shop, path_prefix: /docs/}]}";
+    folder.write("a/edge.yaml", document("HttpsEdge", "shared", shared)["text"].as_str().unwrap());
+    folder.ok("reconcile --source team-a a");
+    let serve = folder.serve("");
+    let edges = serve.get("/edges/https?source=team-a").json();
+    let routes = format!("/edges/https/{}/routes", edges["https_edges"][0]["id"].as_str().unwrap());
+    let ids = ["/admin/", "/docs/old/"].map(|text| {
+        let made = serve.call("POST", &routes, &json!({"match_type": "path_prefix", "match": text}).to_string());
+        made.json()["id"].as_str().unwrap().to_owned()
+    });
+    serve.stop();
+    let scope = ", scope: {adopt: [HttpsEdgeRoute]}";
+    folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
+    let route = document("HttpsEdgeRoute", "page", "{edge: shared, match_type: path_prefix, match: /docs/new/}");
+    let route = route["text"].as_str().unwrap();
+    for (id, words) in ids.iter().zip(["may not update resources of source `team-a`", "Applied"]) {
+        let adopted = route.replace("{name: page}", &format!("{{name: page, id: {id}}}"));
+        folder.write("repo/edge/page.yaml", &adopted);
+        git(&folder, "-C repo add -A .");
+        git(&folder, "-C repo commit -q -m next");
+        let serve = folder.serve("");
+        serve.wait_for(words);
+        serve.stop();
+    }
+}
+
+#[test]
 fn what_a_followed_repository_may_not_adopt_is_set_aside_with_what_depends_on_it() {
     let folder = repository();
     folder.write("a/edge.yaml", edge("a", "a.example.com:443")["text"].as_str().unwrap());

@@ -84,6 +84,41 @@ pub(super) fn adoption(gateway: &Gateway) {
     );
     let answer = gateway.b_applies(&[json!({"name": "mine.yaml", "text": text})]);
     refused(&answer, 403, &["no source owns"]);
+    adopted_route(gateway);
+}
+
+/// A route without a source belongs to its edge: a team takes over one whose path is delegated to it, and no other one, whatever
+/// path it would have from then on.
+fn adopted_route(gateway: &Gateway) {
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /docs/}]")]);
+    let b = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdgeRoute"]}));
+    let routes = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
+    let words = ["update resources of source `team-a`"];
+    for (matched, is_delegated) in [("/admin/", false), ("/docs/old/", true)] {
+        let made = gateway.server.call("POST", &routes, Some(json!({"match_type": "path_prefix", "match": matched})));
+        let (id, before) = (made.str("/id").to_owned(), gateway.revision());
+        let spec = "{edge: shop, match_type: path_prefix, match: /docs/new/}";
+        let manifest = document("HttpsEdgeRoute", "mine", spec).to_string();
+        let adopting = manifest.replace("{name: mine}", &format!("{{name: mine, id: {id}}}"));
+        let adopting = reconciliation("team-b", &[serde_json::from_str(&adopting).unwrap()]);
+        let moved = json!({"match": "/docs/new/"});
+        let patched = gateway.server.call_as(&b, "PATCH", &format!("{routes}/{id}"), Some(moved));
+        refused(&patched, 403, &words);
+        let adopted = gateway.server.call_as(&b, "POST", "/reconciliations", adopting.clone());
+        if is_delegated {
+            assert_eq!(adopted.status, 201, "{}", adopted.text);
+            continue;
+        }
+        refused(&adopted, 403, &words);
+        // Nor by a rollback, after an admin has adopted it and given it up.
+        let back = |revision: u64| Some(json!({"to": revision, "source": "team-b", "max_deletes": "100%"}));
+        let adopted = gateway.server.call("POST", "/reconciliations", adopting);
+        assert_eq!(adopted.status, 201, "{}", adopted.text);
+        let taken = gateway.revision();
+        let given_up = gateway.server.call("POST", "/rollbacks", back(before));
+        assert_eq!(given_up.status, 201, "{}", given_up.text);
+        refused(&gateway.server.call_as(&b, "POST", "/rollbacks", back(taken)), 403, &words);
+    }
 }
 
 pub(super) fn release(gateway: &Gateway) {
