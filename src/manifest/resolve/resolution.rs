@@ -34,7 +34,8 @@ pub(crate) struct Resolution {
     pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).
     pub(super) stored_secrets: BTreeSet<(Key, Path)>,
-    /// The resources of other sources. Those that the source takes over are its own.
+    /// The resources of other sources, and those that [`Resolution::keep_undeclared`] counts as such. Those that the source
+    /// takes over are its own.
     pub others: Arc<Vec<Arc<Entry>>>,
     /// The resources that may differ from those in the store. None if these may be any.
     pub may_differ: Option<BTreeSet<Key>>,
@@ -83,9 +84,11 @@ impl Resolution {
     }
 
     /// Counts the resources of the source that nothing declares as those of others: nothing is deleted, so they stay in service.
+    /// Those that were counted before, in the last run or before more was set aside, are counted anew.
     pub(crate) fn keep_undeclared(&mut self, snapshot: &Snapshot, source: &str) {
         let is_kept = |it: &&Arc<Entry>| it.is_owned_by(source) && !self.desired.contains_key(&it.key);
-        let mut others: Vec<Arc<Entry>> = snapshot.iter().filter(is_kept).chain(&*self.others).cloned().collect();
+        let of_others = self.others.iter().filter(|it| !it.is_owned_by(source));
+        let mut others: Vec<Arc<Entry>> = snapshot.iter().filter(is_kept).chain(of_others).cloned().collect();
         others.sort_by(|one, other| one.key.cmp(&other.key));
         self.others = Arc::new(others);
     }

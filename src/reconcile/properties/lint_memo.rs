@@ -3,9 +3,9 @@
 use std::{fs, path::Path};
 
 use super::incremental::{options, said, shown};
-use crate::model::Snapshot;
-use crate::reconcile::Prepared;
+use crate::model::{Key, Operation, Snapshot};
 use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::reconcile::{Options, Prepared};
 use crate::store::clock;
 
 /// Two edges in files of their own, whose routes are open. The lint about that is off unless an annotation sets its level.
@@ -49,6 +49,49 @@ fn a_changed_edge_is_judged_by_its_level_and_with_its_host() {
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
         snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
         last = again;
+    }
+}
+
+#[test]
+fn what_stays_because_nothing_is_deleted_is_judged_with_what_is_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = || Options { prune: false, ..options(folder.path(), false) };
+    let (mut last, mut snapshot) = (None, Snapshot::default());
+    let old =
+        |snapshot: &Snapshot| snapshot.iter().find(|entry| entry.source().is_some()).map(|entry| entry.key.clone());
+    let mut first: Option<Key> = None;
+    for (name, description, is_gone, is_said) in [
+        ("old", "a", false, false),
+        ("old", "b", false, false),
+        ("new", "b", false, true),
+        ("new", "c", false, true),
+        ("new", "d", true, false),
+        ("new", "e", true, false),
+    ] {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}, annotations: \
+             {{edgewright/lint.duplicate-hostport: warn}}}}\nspec: {{hostports: ['shop.example.com:443'], description: \
+             {description}}}\n"
+        );
+        fs::write(folder.path().join("a.yaml"), text).unwrap();
+        if let Some(key) = first.clone().filter(|key| is_gone && snapshot.get(key).is_some()) {
+            let deletion = Operation::Delete { key, with_children: true };
+            snapshot = snapshot.apply(&[deletion], clock::now()).unwrap().0;
+        }
+        let again = Prepared::load_again(kept(), last);
+        let planned = again.plan(&snapshot);
+        let case = format!("{name} {description}");
+        assert_eq!(shown(&planned), shown(&Prepared::load(kept()).plan(&snapshot)), "{case}");
+        let found = said(&planned);
+        assert_eq!(
+            found.matches("of source `default` already serves").count(),
+            usize::from(is_said),
+            "{case}: {found}"
+        );
+        let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
+        snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
+        first = first.or_else(|| old(&snapshot));
+        last = Some(again);
     }
 }
 

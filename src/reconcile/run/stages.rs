@@ -244,11 +244,14 @@ impl Prepared {
 
     /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
     /// `resolve` in their order, with each way in which a run ends before its plan; apart, the order would be hidden.
-    fn plan_resolved(&self, resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
+    fn plan_resolved(&self, mut resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
         let memo = self.memo.as_ref().map(|memo| &memo.findings);
+        if !options.prune {
+            resolved.keep_undeclared(snapshot, &options.source);
+        }
         let mut resolved = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
         let mut faulty = resolved.has_errors();
         if stops() {

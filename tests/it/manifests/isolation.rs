@@ -163,6 +163,20 @@ fn what_is_skipped_stays_in_service_and_its_hosts_are_taken() {
 }
 
 #[test]
+fn what_is_not_deleted_stays_in_service_and_its_hosts_are_taken() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", ""));
+    folder.ok("reconcile m");
+    folder.write("m/one.yaml", &edge("two", "").replace("two.example.com", "one.example.com"));
+    for (verb, code) in [("plan", 3), ("reconcile", 3), ("reconcile --isolate", 1)] {
+        let run = folder.run(&format!("{verb} --prune=false m"));
+        let said = "of source `default` already serves `one.example.com:443`";
+        assert_eq!((run.code, run.err.matches(said).count()), (code, 1), "{verb}: {}", run.all());
+    }
+    folder.ok("reconcile --max-deletes 100% m");
+}
+
+#[test]
 fn of_two_renames_of_one_resource_neither_is_applied() {
     let folder = Folder::new();
     let edge = |name: &str, more: &str, host: &str| {
