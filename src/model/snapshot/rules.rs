@@ -21,6 +21,7 @@ use crate::model::module::tls_termination::TerminateAt;
 use crate::model::operation::Operation;
 use crate::model::reference::Reference;
 use crate::model::resource::any_resource::AnyResource;
+use crate::syntax::text::printable;
 
 /// The most admins that a refusal names, and how many of the newest and of the oldest keys are looked at for them.
 const MOST_NAMED: usize = 3;
@@ -119,10 +120,20 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
         // An edge that terminates TLS can have every module, so its routes need not be decoded.
         return faults;
     }
+    let owner = after.get(key).and_then(|entry| entry.source());
     for route in after.children(key) {
+        let other = route.source().filter(|source| Some(*source) != owner);
         faults.extend(unreadable_modules(edge, route.spec().as_ref()).into_iter().take(1).map(|fault| {
             let message = format!("{}: {}", after.name_of(&route.key), fault.message);
-            Fault::new(Code::NotAllowed, message).at(terminate_at.clone())
+            let fault = Fault::new(Code::NotAllowed, message).at(terminate_at.clone());
+            match other {
+                Some(source) => fault.help(format!(
+                    "ask the owner of source `{}` to remove the module; until then, leave `terminate_at` as it was, so \
+                     that everything else is applied",
+                    printable(source)
+                )),
+                None => fault,
+            }
         }));
     }
     faults

@@ -15,7 +15,7 @@ use crate::support::program::Folder;
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 25] = [
+const CASES: [(&str, Case); 26] = [
     ("hostport", traffic::hostport),
     ("hostport-without-source", traffic::hostport_without_source),
     ("new-host", traffic::new_host),
@@ -38,6 +38,7 @@ const CASES: [(&str, Case); 25] = [
     ("tls-edge", kinds::tls_edge),
     ("module-set", kinds::module_set),
     ("deletion", ownership::deletion),
+    ("tls-termination", ownership::tls_termination),
     ("invariant", traffic::invariant),
     ("rollback", ownership::rollback),
     ("history", ownership::history),

@@ -183,6 +183,23 @@ fn kept_edge(gateway: &Gateway) {
     assert_eq!(left.json["tls_certificates"], json!([]), "{}", left.text);
 }
 
+pub(super) fn tls_termination(gateway: &Gateway) {
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /b/}]")]);
+    let page = |more: &str| {
+        let spec = format!("{{edge: shop, match_type: path_prefix, match: /b/{more}}}");
+        [document("HttpsEdgeRoute", "page", &spec)]
+    };
+    assert_eq!(gateway.b_applies(&page(", compression: {enabled: true}")).status, 201);
+    let new = edge("new", "new.example.com:443");
+    let passing = [shop(", tls_termination: {terminate_at: upstream}"), new.clone()];
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &passing));
+    refused(&answer, 400, &["NOT_ALLOWED", "shop/page of source `team-b`", "ask the owner of source `team-b`"]);
+    // Everything else is applied, and the rest once the module is gone.
+    gateway.apply("team-a", &[shop(""), new]);
+    assert_eq!(gateway.b_applies(&page("")).status, 201);
+    gateway.apply("team-a", &passing);
+}
+
 pub(super) fn rollback(gateway: &Gateway) {
     gateway.apply("team-a", &[shop(", description: second")]);
     let revision = gateway.server.call("GET", "/history", None);
