@@ -68,6 +68,11 @@ impl Id {
         Self::from_bytes(prefix, bytes)
     }
 
+    /// Returns the bot that owns the API keys of a source whose manifests name no owner (D27).
+    pub(crate) fn bot_of(source: &str) -> Self {
+        Self::derived("bot_", [source.as_bytes()])
+    }
+
     /// Creates the ID with the given 160 bits.
     pub fn from_bytes(prefix: &str, bytes: [u8; 20]) -> Self {
         const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

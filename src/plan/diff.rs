@@ -249,7 +249,7 @@ impl Planner<'_> {
                     self.plan.unnamed_owners.insert(wanted.key.clone());
                     match self.key_owner {
                         Some(owner) => owner.to_string(),
-                        None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
+                        None => Id::bot_of(self.source).to_string(),
                     }
                 }
             };

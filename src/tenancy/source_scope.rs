@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::host_allowlist::{unlisted, unowned_edge};
 use super::{ChangeOrigin, Denied, Rights};
 use crate::model::{
-    ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Path, Role, Snapshot, rules,
+    ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, KeyScope, Kind, Operation, Path, Role, Snapshot, rules,
 };
 use crate::syntax::text::printable;
 
@@ -31,6 +31,9 @@ pub struct SourceScope {
     pub adopt: Adoption,
     /// The roles of the owners of its API keys; none for any.
     pub roles: Option<BTreeSet<Role>>,
+    /// The owners of its API keys. None for its own bot and owners that have no keys but those of the source, or for any if it may
+    /// declare keys of admins.
+    pub owners: Option<BTreeSet<String>>,
     /// The folder of its token files; none for any place.
     pub token_folder: Option<PathBuf>,
 }
@@ -127,23 +130,34 @@ impl SourceScope {
         refused
     }
 
-    /// The fault of an API key of an owner with another role, with more rights than the source, or with its token elsewhere.
+    /// The fault of an API key of an owner with another role or of others, with more rights than the source, or with its token
+    /// elsewhere.
     fn api_key_fault(&self, wanted: &Desired, snapshot: &Snapshot) -> Option<Fault> {
         let key = wanted.spec_as::<ApiKey>()?;
-        let role = rules::role_of(snapshot, &key.owner_id).unwrap_or_default();
+        let (stored, source) = (snapshot.get(&wanted.key), wanted.claim.source.as_str());
+        let owner = owner_of(key, stored, source);
+        let role = rules::role_of(snapshot, owner.as_str()).unwrap_or_default();
         if self.roles.as_ref().is_some_and(|roles| !roles.contains(&role)) {
-            let (owner, role) = (printable(&key.owner_id), role.as_str());
+            let (owner, role) = (printable(owner.as_str()), role.as_str());
             let message = format!("this source may not declare API keys of `{owner}`, which has the role `{role}`");
             let fault = Fault::new(Code::Forbidden, message).at("owner_id");
             return Some(fault.help(format!("use another owner, or add `{role}` to `roles` in the source's `scope`")));
         }
         // Whoever may make admins may do everything anyway.
         let is_limited = self.roles.as_ref().is_some_and(|roles| !roles.contains(&Role::Admin));
-        if is_limited && let Some(fault) = exceeding(key, &wanted.claim.source, self.hosts.as_deref()) {
+        let is_foreign = match &self.owners {
+            Some(owners) => !owners.contains(owner.as_str()),
+            // Keys that others create later for the owner do not invalidate this one.
+            None => is_limited && !has_key(stored, source) && !has_owner(&owner, source, snapshot),
+        };
+        if is_foreign {
+            return Some(other_owner(&owner, self.owners.is_some()));
+        }
+        if is_limited && let Some(fault) = exceeding(key, source, self.hosts.as_deref()) {
             return Some(fault);
         }
         // The token of a key is written once.
-        let folder = self.token_folder.as_ref().filter(|_| snapshot.get(&wanted.key).is_none())?;
+        let folder = self.token_folder.as_ref().filter(|_| stored.is_none())?;
         let is_inside = wanted.token_file.as_ref().is_none_or(|file| file.starts_with(folder));
         let fault = || {
             let message =
@@ -177,6 +191,35 @@ fn refused_operation(key: &Key, denied: &Denied) -> Fault {
         }
     };
     Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help)
+}
+
+/// The owner of a declared API key, also if its manifest names none (D27).
+fn owner_of(key: &ApiKey, stored: Option<&Arc<Entry>>, source: &str) -> Id {
+    let stored = stored.and_then(|entry| entry.spec_as::<ApiKey>());
+    let mut owners = [Some(key), stored].into_iter().flatten().map(|key| key.owner_id.as_str());
+    owners.find(|owner| !owner.is_empty()).map_or_else(|| Id::bot_of(source), Id::new)
+}
+
+/// Whether a source has an API key, whose owner cannot change, or the source that has it hands it over to this one (D104).
+fn has_key(stored: Option<&Arc<Entry>>, source: &str) -> bool {
+    let claim = stored.and_then(|entry| entry.claim.as_deref());
+    claim.is_some_and(|claim| claim.source == source || claim.receiver() == Some(source))
+}
+
+/// Whether an owner is the bot of a source, or has no API keys but those of this source. Otherwise, the source could act in the
+/// name of another team, and use up its share of the history.
+fn has_owner(owner: &Id, source: &str, snapshot: &Snapshot) -> bool {
+    let is_own = |key: &Key| snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source));
+    *owner == Id::bot_of(source) || snapshot.users(&Key::new(Kind::Owner, owner.clone())).all(is_own)
+}
+
+/// The fault of an API key of an owner that the source may not declare keys of.
+fn other_owner(owner: &Id, is_listed: bool) -> Fault {
+    let owner = printable(owner.as_str());
+    let reason = if is_listed { "" } else { ", which has keys that it does not declare" };
+    let message = format!("this source may not declare API keys of `{owner}`{reason}");
+    let fault = Fault::new(Code::Forbidden, message).at("owner_id");
+    fault.help(format!("use another owner, or add `{owner}` to `owners` in the source's `scope`"))
 }
 
 /// The fault of an API key that may do more than the source that declares it.

@@ -14,6 +14,7 @@ use crate::manifest::tree::{
 };
 use crate::model::host_pattern::check_host_pattern;
 use crate::model::key_scope::includes_kind;
+use crate::model::kind::owner::is_owner_id;
 use crate::reconcile::check_new_source;
 use crate::reconcile::run::cancel::Cancel;
 use crate::reconcile::sources::fetch_schedule::FetchSchedule;
@@ -171,6 +172,14 @@ impl SourceEntry {
         }
         scope.hosts = entry.hosts.clone();
         scope.roles = entry.roles.as_ref().map(|roles| roles.iter().copied().collect()).or(scope.roles);
+        for (index, owner) in entry.owners.iter().flatten().enumerate() {
+            if !is_owner_id(owner) {
+                let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not an owner ID", printable(owner)));
+                let fault = fault.help("write an ID such as `bot_docs`; `edgewright owners list` shows the owners");
+                return Err(fault.at(at("owners").join(index)));
+            }
+        }
+        scope.owners = entry.owners.as_ref().map(|owners| owners.iter().cloned().collect());
         if let Some(folder) = &entry.token_folder {
             let folder = folder.canonicalize().map_err(|error| {
                 let message = format!("cannot use {}: {error}", folder.display());

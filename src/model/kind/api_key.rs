@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::owner::is_owner_id;
 use super::prelude::*;
-use crate::model::id::{Id, is_opaque_id};
+use crate::model::id::Id;
 use crate::model::key::Key;
 use crate::model::key_scope::KeyScope;
 use crate::model::reference::Reference;
@@ -57,10 +58,7 @@ impl Check for ApiKey {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
         let owner = self.owner_id.as_str();
-        let known_prefix =
-            ["usr_", "bot_"].iter().any(|prefix| owner.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()));
-        let good = owner.is_empty() || (known_prefix && is_opaque_id(owner));
-        if !good {
+        if !owner.is_empty() && !is_owner_id(owner) {
             let fault = Fault::new(Code::InvalidFormat, "`owner_id` is not a valid owner ID").at("owner_id");
             faults.report(fault.help("use an ID that starts with `usr_` or `bot_`"));
         }

@@ -2,6 +2,10 @@
 //! and none that are generated for a kind.
 
 use super::prelude::*;
+use crate::model::id::is_opaque_id;
+
+/// The prefixes of the IDs of users and bots.
+const PREFIXES: [&str; 2] = ["usr_", "bot_"];
 
 /// A user or bot that owns API keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +49,11 @@ impl Role {
             Role::Admin => "everything",
         }
     }
+}
+
+/// Whether a text is valid as the ID of an owner.
+pub(crate) fn is_owner_id(text: &str) -> bool {
+    PREFIXES.iter().any(|prefix| text.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty())) && is_opaque_id(text)
 }
 
 impl Check for Owner {}

@@ -59,12 +59,67 @@ fn a_followed_repository_declares_what_its_scope_says() {
         ("{kinds: ['*']}", "`token_folder` is required"),
         ("{token_folder: nowhere}", "cannot use nowhere"),
         ("{hosts: ['one.example.com:443']}", "`one.example.com:443` is not a host"),
+        ("{owners: [bot_docs, docs]}", "`docs` is not an owner ID"),
     ] {
         folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, scope: {scope}}}\n"));
         let run = folder.run("validate repo/edge");
         assert_eq!(run.code, 1, "{}", run.all());
         assert!(run.err.contains(words) && run.err.contains("(line 2)"), "{}", run.err);
     }
+}
+
+#[test]
+fn a_followed_repository_declares_no_key_of_an_owner_with_keys_of_others() {
+    let folder = repository();
+    folder.write("tokens/readme.txt", "tokens\n");
+    let create = |owner: &str| folder.ok(&format!("keys create --owner {owner} --role editor --apply other"));
+    let key = |name: &str, owner: &str, description: &str| {
+        let token = format!("token_file: ../../tokens/{owner}-{name}.token");
+        let spec = format!("{{owner_id: {owner}, description: {description}, scope: {{apply: [shop]}}, {token}}}");
+        document("ApiKey", name, &spec)["text"].as_str().unwrap().to_owned()
+    };
+    let has_token = |name: &str| folder.path(&format!("tokens/{name}.token")).exists();
+    let follow = |place: &str, text: &str| {
+        folder.write("repo/edge/one.yaml", text);
+        git(&folder, "-C repo commit -q -a --allow-empty -m next");
+        folder.write(CONFIG, &format!("sources:\n- {{name: shop, {place}}}\n"));
+        folder.serve("")
+    };
+    let applied = |scope: &str, text: &str| follow(&format!("repository: repo, ref: main, path: edge{scope}"), text);
+    let refused = |scope: &str, text: &str, owner: &str| {
+        let serve = applied(scope, text);
+        serve.wait_for(&format!("may not declare API keys of `{owner}`"));
+        serve.wait_for("edge/one.yaml");
+        serve.stop();
+    };
+    create("bot_shop");
+    refused(EDITORS, &key("ci", "bot_shop", "one"), "bot_shop");
+    assert!(!has_token("bot_shop-ci"));
+    applied(EDITORS, &key("ci", "bot_docs", "one")).stop();
+    assert!(has_token("bot_docs-ci"), "nobody else has a key of this owner");
+    // Once somebody else has one, the key stays what its manifest says, and there are no more.
+    create("bot_docs");
+    let serve = applied(EDITORS, &key("ci", "bot_docs", "two"));
+    let keys = serve.get("/api_keys").json()["keys"].clone();
+    assert!(keys.as_array().unwrap().iter().any(|key| key["description"] == "two"), "{keys:#}");
+    let body = json!({"owner_id": "bot_shop", "scope": {"apply": ["shop"]}}).to_string();
+    let free = serve.call("POST", "/api_keys", &body).json();
+    serve.stop();
+    let both = format!("{}---\n{}", key("ci", "bot_docs", "two"), key("more", "bot_docs", "two"));
+    refused(EDITORS, &both, "bot_docs");
+    // Another owner is another key, and an adopted key has the owner that it had.
+    refused(EDITORS, &key("ci", "bot_shop", "two"), "bot_shop");
+    let adopted = key("free", "bot_shop", "two").replace("owner_id: bot_shop, ", "");
+    let adopted = adopted.replace("name: free", &format!("name: free, id: {}", free["id"].as_str().unwrap()));
+    refused(&EDITORS.replace("roles:", "adopt: [ApiKey], roles:"), &adopted, "bot_shop");
+    // A list says whose keys the source declares, and no others.
+    let listed = EDITORS.replace("roles:", "owners: [bot_shop], roles:");
+    refused(&listed, &key("ci", "bot_docs", "two"), "bot_docs");
+    applied(&listed, &key("ci", "bot_shop", "two")).stop();
+    assert!(has_token("bot_shop-ci"));
+    // Without a scope, a folder has no limits.
+    follow("path: repo/edge", &key("whole", "bot_shop", "one")).stop();
+    assert!(has_token("bot_shop-whole"));
 }
 
 #[test]

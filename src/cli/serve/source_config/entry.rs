@@ -78,6 +78,8 @@ pub(super) struct ScopeEntry {
     pub(super) hosts: Option<Vec<String>>,
     /// The roles of the owners of API keys.
     pub(super) roles: Option<Vec<Role>>,
+    /// The owners of API keys.
+    pub(super) owners: Option<Vec<String>>,
     /// The folder of token files.
     pub(super) token_folder: Option<PathBuf>,
 }
