@@ -405,6 +405,45 @@ fn editors_apply_the_sources_of_their_groups_only() {
 }
 
 #[test]
+fn editors_take_the_hosts_of_their_groups_only() {
+    let provider = IdentityProvider::start();
+    provider.script().has_entered = true;
+    provider.script().claims = json!({"groups": ["shop"]});
+    let folder = Folder::new();
+    folder.write("client.secret", CLIENT_SECRET);
+    let limited = "sources: [shop], hosts: [shop.example.com, '*.shop.example.com']";
+    folder.write(CONFIG, &provider.section().replace("sources: [shop]", limited));
+    let serve = folder.serve("");
+    let token = token_of(&serve);
+    let whoami = serve.call_as(&token, "GET", "/whoami", "").json();
+    assert_eq!(whoami["scope"]["hosts"], json!(["*.shop.example.com", "shop.example.com"]), "{whoami}");
+    let apply = |hostport: &str| {
+        let start = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: own}\n";
+        let text = format!("{start}spec: {{hostports: ['{hostport}']}}\n");
+        let body = json!({"source": "shop", "files": [{"name": "own.yaml", "text": text}]});
+        serve.call_as(&token, "POST", "/reconciliations", &body.to_string())
+    };
+    let is_refused = |answer: &HttpAnswer| {
+        assert_eq!((answer.status, answer.code()), (403, "ERR_EDGEWRIGHT_FORBIDDEN".to_owned()), "{}", answer.body);
+        let reason = "the scope of ada@example.com does not allow it to serve `billing.example.com`";
+        assert!(answer.body.contains(reason) && answer.body.contains("`hosts`"), "{}", answer.body);
+    };
+    is_refused(&apply("billing.example.com:443"));
+    for own in ["shop.example.com:443", "eu.shop.example.com:443"] {
+        let answer = apply(own);
+        assert!(matches!(answer.status, 200 | 201), "{own}: {}", answer.body);
+    }
+    let edge = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let billing = r#"{"hostports":["billing.example.com:443"]}"#;
+    is_refused(&serve.call_as(&token, "PATCH", &format!("/edges/https/{edge}"), billing));
+    // They create no key, which could have other hosts.
+    for key in ["{}", r#"{"scope":{"apply":["shop"],"hosts":["shop.example.com"]}}"#] {
+        let answer = serve.call_as(&token, "POST", "/api_keys", key);
+        assert!(answer.status == 403 && answer.body.contains("ApiKey"), "{}", answer.body);
+    }
+}
+
+#[test]
 fn a_mistake_in_the_section_is_an_error_at_its_line() {
     let provider = IdentityProvider::start();
     let folder = Folder::new();
@@ -415,6 +454,7 @@ fn a_mistake_in_the_section_is_an_error_at_its_line() {
         ("client_id: edge", "client_id: ''", "/openid_connect/client_id (line 3)"),
         ("issuer: http://127.0.0.1", "issuer: http://id.example.com", "/openid_connect/issuer (line 2)"),
         ("client_secret_file", "client_secrets_file", "/openid_connect/client_secrets_file (line 4)"),
+        ("sources: [shop]", "hosts: [shop.example.com]", "/openid_connect/roles/1/hosts (line 8)"),
         ("device: true", "refused: [usr_shortened]", "/openid_connect/refused/0 (line 10)"),
         ("client.secret", "missing.secret", "missing.secret"),
     ] {

@@ -234,6 +234,14 @@ mod tests {
         }
         let found = mapped("{claim: a, value: b, role: editor, sources: [shop, 'a*b']}");
         assert_eq!(found, one("/roles/0/sources/1", Code::InvalidFormat));
+        let limited = |fields: &str| mapped(&format!("{{claim: a, value: b, {fields}}}"));
+        assert!(limited("role: editor, sources: [docs], hosts: [docs.example.com, '*.docs.example.com']").is_empty());
+        let found = limited("role: editor, sources: [docs], hosts: [docs.example.com, 'docs.example.com:443']");
+        assert_eq!(found, one("/roles/0/hosts/1", Code::InvalidFormat));
+        assert_eq!(limited("role: editor, hosts: [docs.example.com]"), one("/roles/0/hosts", Code::NotAllowed));
+        assert_eq!(limited("role: editor, sources: [docs], hosts: []"), one("/roles/0/hosts", Code::Required));
+        let found = limited("role: planner, sources: [docs], hosts: [docs.example.com]");
+        assert_eq!(found, one("/roles/0/hosts", Code::NotAllowed));
         let refused = |entry: &str| faults(&with(&format!("issuer: 'https://a', refused: [ada, '{entry}']")));
         let owner = "usr_7RhErXqfVn3U4pK2ZO92jBaW4a0";
         let with_owner = ["ada", "person:ada", "usr_smith", "ak_smith"].map(|name| format!("{name} ({owner})"));

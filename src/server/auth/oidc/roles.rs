@@ -1,6 +1,8 @@
-//! What people may do: the claims of the provider, mapped to roles and sources.
+//! What people may do: the claims of the provider, mapped to roles, sources and hosts.
 //!
-//! All entries that a person's claims match count together: the highest role, with the sources of every entry that gives it.
+//! All entries that a person's claims match count together: the highest role, with the sources and hosts of every entry that
+//! gives it.
+//!
 //! A session has digests of the matching claims and not the rights themselves, so that a changed configuration takes effect for
 //! whoever is signed in.
 
@@ -31,13 +33,15 @@ pub(crate) struct RoleMapping {
     /// The sources that the person may apply, or plan with the role `planner`; without a list, everything that the role
     /// allows. An empty list allows none.
     sources: Option<Vec<String>>,
+    /// The hosts that the person may take for edges, such as `*.docs.example.com`; without a list, any.
+    hosts: Option<Vec<String>>,
 }
 
 /// The rights of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PersonRights {
     pub role: Role,
-    /// The sources, if not everything that the role allows.
+    /// The sources and hosts, if not everything that the role allows.
     pub scope: Option<Arc<KeyScope>>,
 }
 
@@ -49,6 +53,22 @@ impl RoleMapping {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
         hasher.finalize().to_hex().chars().take(DIGITS).collect()
+    }
+
+    /// The fault of a list of hosts that would have no effect, or not the expected one.
+    fn hosts_fault(&self, hosts: &[String]) -> Option<Fault> {
+        if self.role != Role::Editor {
+            let message = format!("`hosts` cannot limit the role `{}`", self.role.as_str());
+            return Some(Fault::new(Code::NotAllowed, message).help("remove `hosts`, or use the role `editor`"));
+        }
+        if self.sources.is_none() {
+            let fault = Fault::new(Code::NotAllowed, "`hosts` requires `sources`");
+            return Some(fault.help("add `sources`, such as `[docs]`, or `[\"*\"]` for all"));
+        }
+        // In the scope of a key, an empty list allows any host; in `sources`, it allows no source.
+        let fault =
+            || Fault::new(Code::Required, "`hosts` is empty").help("list a host, or remove `hosts` for any host");
+        hosts.is_empty().then(fault)
     }
 
     fn matches(&self, claims: &PersonClaims<'_>) -> bool {
@@ -76,8 +96,18 @@ pub(super) fn rights(mappings: &[RoleMapping], issuer: &str, grants: &BTreeSet<S
         sources.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
     };
     let apply = if role == Role::Editor { sources(Role::Editor) } else { Vec::new() };
-    let scope = KeyScope { plan: sources(Role::Planner), apply, ..KeyScope::default() };
+    let hosts = allowed_hosts(of(Role::Editor).copied());
+    let scope = KeyScope { plan: sources(Role::Planner), apply, hosts, ..KeyScope::default() };
     Some(PersonRights { role, scope: Some(Arc::new(scope)) })
+}
+
+/// The hosts that a person with these entries of the role `editor` may take; empty for any, as in the scope of a key.
+fn allowed_hosts<'m>(entries: impl Iterator<Item = &'m RoleMapping>) -> Vec<String> {
+    // An entry with no source lets nobody create an edge, so it does not lift the limit of another one.
+    let entries = entries.filter(|mapping| mapping.sources.as_ref().is_some_and(|sources| !sources.is_empty()));
+    // Hosts are not limited if one entry does not limit them.
+    let lists: Option<Vec<&Vec<String>>> = entries.map(|mapping| mapping.hosts.as_ref()).collect();
+    lists.into_iter().flatten().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Check for RoleMapping {
@@ -96,12 +126,13 @@ impl Check for RoleMapping {
             let fault = Fault::new(Code::NotAllowed, message).at("sources");
             faults.report(fault.help("remove `sources`, or use the role `editor` or `planner`"));
         }
-        let scope = KeyScope { apply: self.sources.clone().unwrap_or_default(), ..KeyScope::default() };
-        let found = scope.faults().into_iter().filter_map(|fault| {
-            let path = fault.path.strip("apply")?;
-            Some(fault.at(path))
-        });
-        faults.within("sources", |faults| faults.extend(found));
+        faults.extend(self.hosts.as_deref().and_then(|hosts| self.hosts_fault(hosts)).map(|fault| fault.at("hosts")));
+        let [apply, hosts] = [&self.sources, &self.hosts].map(|list| list.clone().unwrap_or_default());
+        let found = KeyScope { apply, hosts, ..KeyScope::default() }.faults();
+        for (field, name) in [("apply", "sources"), ("hosts", "hosts")] {
+            let below = |fault: &Fault| Some(fault.clone().at(fault.path.strip(field)?));
+            faults.within(name, |faults| faults.extend(found.iter().filter_map(below)));
+        }
     }
 }
 
@@ -114,6 +145,13 @@ mod tests {
 
     const ISSUER: &str = "https://id.example.com";
 
+    fn mapped(mappings: &[RoleMapping], groups: &[&str]) -> Option<PersonRights> {
+        let claims = json!({"groups": groups});
+        let grants = grants(mappings, ISSUER, &PersonClaims(claims.as_object().unwrap()));
+        assert_eq!(rights(mappings, "https://other.example.com", &grants), None, "grants are of one issuer");
+        rights(mappings, ISSUER, &grants)
+    }
+
     fn rights_of(groups: &[&str]) -> Option<(Role, Option<[Vec<String>; 2]>)> {
         let mappings: Vec<RoleMapping> = serde_yaml::from_str(
             "[{claim: groups, value: platform, role: admin}, {claim: groups, value: staff, role: viewer},\n\
@@ -124,10 +162,7 @@ mod tests {
               {claim: groups, value: plans, role: planner, sources: [web]}, {claim: groups, value: ci, role: planner}]",
         )
         .unwrap();
-        let claims = json!({"groups": groups});
-        let grants = grants(&mappings, ISSUER, &PersonClaims(claims.as_object().unwrap()));
-        assert_eq!(rights(&mappings, "https://other.example.com", &grants), None, "grants are of one issuer");
-        let rights = rights(&mappings, ISSUER, &grants)?;
+        let rights = mapped(&mappings, groups)?;
         Some((rights.role, rights.scope.map(|scope| [scope.plan.clone(), scope.apply.clone()])))
     }
 
@@ -154,6 +189,32 @@ mod tests {
             (vec!["blind"], Some((Role::Planner, lists(&[], &[])))),
         ] {
             assert_eq!(rights_of(&groups), expected, "{groups:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_limited_if_every_entry_that_gives_a_source_limits_them() {
+        let mappings: Vec<RoleMapping> = serde_yaml::from_str(
+            "[{claim: groups, value: docs, role: editor, sources: [docs],\n\
+              hosts: [docs.example.com, '*.docs.example.com']},\n\
+              {claim: groups, value: blog, role: editor, sources: [blog], hosts: [blog.example.com, docs.example.com]},\n\
+              {claim: groups, value: shop, role: editor, sources: [shop]}, {claim: groups, value: all, role: editor},\n\
+              {claim: groups, value: none, role: editor, sources: []},\n\
+              {claim: groups, value: plans, role: planner, sources: [web]}]",
+        )
+        .unwrap();
+        let (below, docs, blog) = ("*.docs.example.com", "docs.example.com", "blog.example.com");
+        for (groups, expected) in [
+            (vec!["docs"], Some(vec![below, docs])),
+            (vec!["docs", "blog"], Some(vec![below, blog, docs])),
+            (vec!["docs", "none", "plans"], Some(vec![below, docs])),
+            (vec!["docs", "shop"], Some(Vec::new())),
+            (vec!["none", "plans"], Some(Vec::new())),
+            (vec!["docs", "all"], None),
+        ] {
+            let found = mapped(&mappings, &groups).unwrap().scope.map(|scope| scope.hosts.clone());
+            let expected = expected.map(|hosts| hosts.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(found, expected, "{groups:?}");
         }
     }
 }
