@@ -9,7 +9,7 @@ use crate::model::kind::https_edge::Delegation;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::webhook_verification::WebhookVerification;
 use crate::model::{AnyResource, Code, EventSource, HttpsEdgeRoute, Id, IpRestriction, MatchType, Secret};
-use crate::tenancy::SourceScope;
+use crate::tenancy::{Adoption, SourceScope};
 
 fn edge(id: &str) -> Key {
     Key::new(Kind::HttpsEdge, Id::new(id))
