@@ -34,8 +34,9 @@ type Address = (String, u16);
 enum HostConsent {
     /// The edge is its own.
     Own,
-    /// It may, but for the same hostport.
+    /// The edge delegates all of its paths to the source, which can have the host on other ports.
     Given,
+    /// The edge is another's.
     Missing,
 }
 
