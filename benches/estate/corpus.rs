@@ -28,6 +28,8 @@ const KEYS: usize = 4;
 const BLOCK: usize = 10;
 /// The group whose file the measurements change.
 const CHANGED: usize = 2;
+/// The most requests that a corpus has.
+const REQUESTS: usize = 1000;
 const MARK: &str = "description: Route ";
 
 const AREAS: [&str; ROUTES] =
@@ -63,8 +65,20 @@ pub(crate) struct Corpus {
     pub files: Vec<PathBuf>,
     /// The size of the manifest files in bytes.
     pub bytes: usize,
+    /// Requests to some of the routes.
+    pub requests: Vec<Request>,
     changed: String,
     changes: AtomicUsize,
+}
+
+/// A request, and the names of the edge and the route that take it.
+pub(crate) struct Request {
+    /// The host and the path.
+    pub url: String,
+    /// The edge.
+    pub edge: String,
+    /// The route.
+    pub route: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,6 +116,7 @@ impl Corpus {
             keys: (0..KEYS).map(|number| KeyPair::derive(shape.seed, number)).collect(),
             files: Vec::new(),
             bytes: 0,
+            requests: Vec::new(),
         };
         for (number, key) in writer.keys.iter().enumerate().filter(|_| shape.certificates) {
             fs::write(folder.join(format!("platform/keys/{number}.pem")), key.private_pem()).unwrap();
@@ -111,12 +126,13 @@ impl Corpus {
         for group in 0..groups {
             writer.group(folder, group, groups);
         }
-        let Writer { files, bytes, .. } = writer;
+        let Writer { files, bytes, requests, .. } = writer;
         let mut corpus = Self {
             folder: folder.to_owned(),
             routes: shape.routes,
             files,
             bytes,
+            requests,
             changed: String::new(),
             changes: AtomicUsize::new(0),
         };
@@ -170,6 +186,7 @@ struct Writer {
     keys: Vec<KeyPair>,
     files: Vec<PathBuf>,
     bytes: usize,
+    requests: Vec<Request>,
 }
 
 impl Writer {
@@ -278,10 +295,16 @@ impl Writer {
         if self.random.one_in(5) {
             set(COMMENT, json!(format!("Owned by {team}; ask them before you change it.")));
         }
-        set("name", json!(format!("{area}-{route}")));
+        let name = format!("{area}-{route}");
+        let path = format!("/{area}-{}/", self.random.below(1000));
+        if number.is_multiple_of((self.shape.routes / REQUESTS).max(1)) {
+            let url = format!("e{edge}.{}{path}", self.domain(group));
+            self.requests.push(Request { url, edge: self.edge_name(group, edge), route: name.clone() });
+        }
+        set("name", json!(name));
         set("description", json!(format!("Route {number}, {area} for the {team} team")));
         set("match_type", json!(if route % 4 == 3 { "exact_path" } else { "path_prefix" }));
-        set("match", json!(format!("/{area}-{}/", self.random.below(1000))));
+        set("match", json!(path));
         set("backend", json!({"backend_id": format!("bkd_{area}{number:012}")}));
         if !self.random.one_in(4) {
             set("modules_from", json!([format!("set-{:02}", number % MODULE_SETS)]));

@@ -20,6 +20,7 @@ mod reference;
 mod render;
 mod replicas;
 mod requests;
+mod routing;
 mod table;
 
 use std::{fs, path::Path, thread};

@@ -6,7 +6,7 @@ use crate::{
     corpus::{FEWEST, GROUP, Shape},
     dashboard,
     measures::{self, Run},
-    replicas, requests,
+    replicas, requests, routing,
     table::Row,
 };
 
@@ -14,10 +14,11 @@ use crate::{
 pub(crate) type Measure = fn(&Run) -> Vec<Row>;
 
 /// All measurements by name, in the order of the table.
-pub(crate) static MEASURES: [(&str, Measure); 11] = [
+pub(crate) static MEASURES: [(&str, Measure); 12] = [
     ("dry-run", measures::dry_run),
     ("no-cache", measures::no_cache),
     ("validate", measures::validate),
+    ("routing", routing::routing),
     ("first-apply", measures::first_apply),
     ("serve-manifests", measures::serve_manifests),
     ("saved", measures::saved),
