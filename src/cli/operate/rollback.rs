@@ -58,13 +58,16 @@ impl StoreChange for Rollback {
     /// The state to bring back.
     type Basis = Arc<Snapshot>;
 
-    fn remarks(applied: u64) -> Vec<String> {
+    fn remarks(&self, applied: u64) -> Vec<String> {
         let before = applied.saturating_sub(1);
+        // Without it, the command would also undo what other sources have changed.
+        let source = self.source.as_deref().map(|source| format!(" --source {}", printable(source)));
+        let source = source.unwrap_or_default();
         vec![
             "Sources that a server follows do not apply the undone manifests again until they change; for others, your next \
              `reconcile` does."
                 .to_owned(),
-            format!("To undo this rollback, run `edgewright rollback --to {before}`."),
+            format!("To undo this rollback, run `edgewright rollback --to {before}{source}`."),
         ]
     }
 

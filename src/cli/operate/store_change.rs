@@ -28,7 +28,7 @@ pub(super) trait StoreChange {
     type Basis;
 
     /// The lines after the change was applied as a revision.
-    fn remarks(_applied: u64) -> Vec<String> {
+    fn remarks(&self, _applied: u64) -> Vec<String> {
         Vec::new()
     }
 
@@ -164,7 +164,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             exit
         } else {
             let exit = apply(output, &mut report, C::UNCHANGED, || self.apply(change))?;
-            report.applied.map(C::remarks).iter().flatten().for_each(|remark| say(remark));
+            report.applied.map(|revision| change.remarks(revision)).iter().flatten().for_each(|remark| say(remark));
             std::mem::forget(report);
             return Ok(exit);
         };

@@ -109,9 +109,16 @@ fn one_source_is_rolled_back_and_another_stays() {
         folder.edit(&format!("{source}/one.yaml"), "first", "second");
         folder.ok(&format!("reconcile --source {source} {source}"));
     }
-    folder.ok("rollback --to 2 --source shop");
-    assert_eq!(folder.run("plan --source shop shop --detailed-exitcode").code, 2);
-    assert_eq!(folder.run("plan --source docs docs --detailed-exitcode").code, 0);
+    let run = folder.ok("rollback --to 2 --source shop");
+    let pending = |source: &str| folder.run(&format!("plan --source {source} {source} --detailed-exitcode")).code;
+    assert_eq!((pending("shop"), pending("docs")), (2, 0));
+    // Undoing the rollback leaves what another source has changed since.
+    folder.edit("docs/one.yaml", "second", "third");
+    folder.ok("reconcile --source docs docs");
+    let undo = run.err.lines().find_map(|line| line.strip_prefix("To undo this rollback, run `edgewright "));
+    assert_eq!(undo, Some("rollback --to 4 --source shop`."), "{}", run.err);
+    folder.ok("rollback --to 4 --source shop");
+    assert_eq!((pending("shop"), pending("docs")), (0, 0));
 }
 
 /// Rolls back through the API.
