@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::reconcile::prelude::*;
+use crate::store::Sidecars;
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -43,12 +44,32 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();
         let result = change(&mut next);
-        if let Some(files) = files {
-            let text = serde_json::to_vec_pretty(&next).map_err(StoreError::internal)?;
-            files.write(self.name, &text)?;
-        }
+        self.write(files, &next)?;
         *by_source = next;
         Ok(result)
+    }
+
+    /// Changes the entry of a source, durably. An entry that stays as it is is not written again.
+    pub(crate) fn change(&self, source: &str, change: impl FnOnce(Option<T>) -> T) -> Result<(), StoreError>
+    where
+        T: PartialEq,
+    {
+        let files = self.store.sidecars();
+        let mut by_source = self.by_source.lock();
+        let entry = change(by_source.get(source).cloned());
+        if by_source.get(source) != Some(&entry) {
+            let mut next = by_source.clone();
+            next.insert(source.to_owned(), entry);
+            self.write(files, &next)?;
+            *by_source = next;
+        }
+        Ok(())
+    }
+
+    fn write(&self, files: Option<Sidecars>, entries: &BTreeMap<String, T>) -> Result<(), StoreError> {
+        let Some(files) = files else { return Ok(()) };
+        let text = serde_json::to_vec_pretty(entries).map_err(StoreError::internal)?;
+        files.write(self.name, &text)
     }
 }
 
@@ -62,4 +83,23 @@ pub(crate) fn read<T: DeserializeOwned>(store: &Store, name: &'static str) -> Re
         Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
     })?;
     Ok(entries.unwrap_or_default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_an_entry_at_the_same_time_are_all_kept() {
+        let store = Arc::new(Store::open("memory:").unwrap());
+        let counts: SourceEntries<u64> = SourceEntries::new(store, "counts");
+        let count = || (0..100).for_each(|_| counts.change("shop", |it| it.unwrap_or_default() + 1).unwrap());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(count);
+            }
+        });
+        assert_eq!(counts.get("shop"), Some(400));
+    }
 }

@@ -283,13 +283,9 @@ impl SourceHandle {
     }
 
     fn keep(&self, change: impl FnOnce(KnownCondition) -> KnownCondition) {
-        let conditions = &self.suspensions.conditions;
-        let before = conditions.get(&self.source);
-        let known = change(before.clone().unwrap_or_else(|| KnownCondition::new(&self.health.condition())));
-        if before.as_ref() != Some(&known) {
-            let kept = conditions.set(&self.source, known);
-            or_warn(&self.source, "cannot record the state of the source", kept);
-        }
+        let first = KnownCondition::new(&self.health.condition());
+        let kept = self.suspensions.conditions.change(&self.source, |known| change(known.unwrap_or(first)));
+        or_warn(&self.source, "cannot record the state of the source", kept);
     }
 
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
