@@ -319,7 +319,8 @@ impl PlannedRun<'_> {
                 }
             }
         }
-        RunResult { report, findings, author, left: held.left }
+        let declared = held.whole.map(|whole| whole.after().clone());
+        RunResult { report, findings, author, left: held.left, declared }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{options::Options, report::RunReport};
-use crate::{model::author::Author, reconcile::sync_loop::status::RunFindings};
+use crate::model::author::Author;
+use crate::model::snapshot::Snapshot;
+use crate::reconcile::sync_loop::status::RunFindings;
 
 /// The result of a run.
 pub(crate) struct RunResult {
@@ -15,6 +17,8 @@ pub(crate) struct RunResult {
     pub author: Author,
     /// The paths of the resources that were left as they are although the manifests differ: because of drift.
     pub left: BTreeSet<String>,
+    /// The state that the manifests declare, if drift was left as it is.
+    pub declared: Option<Snapshot>,
 }
 
 impl RunResult {

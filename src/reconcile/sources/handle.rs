@@ -259,13 +259,24 @@ impl SourceHandle {
         });
     }
 
+    /// The revision that the manifests of the last sync led to, if manifests with another content declare the same, such as those
+    /// with a comment more. Beside drift, the state does not tell.
+    pub(crate) fn led_to_before(&self, store: &Store, content: &str, declares: &str) -> Option<u64> {
+        let known = self.suspensions.conditions.get(&self.source)?.manifests?;
+        let declared = store.declared_by(&self.source, &known);
+        let declared = or_warn(&self.source, "cannot tell what the manifests declared before", declared)??;
+        known.revision.filter(|_| known.content != content && declared == declares)
+    }
+
     /// Keeps the content of the manifests that are in effect after a sync, for rollbacks (D78). `led_to` is the revision that
-    /// they led to, if that is known. If the sync covered all of them, `found` is the revision that it found or made, for drift
-    /// (D85), and `left` the paths of the resources that it left as they were.
+    /// they led to, and `declares` the digest of what they declare beside drift, if these are known. If the sync covered all of
+    /// them, `found` is the revision that it found or made, for drift (D85), and `left` the paths of the resources that it left
+    /// as they were.
     pub(crate) fn keep_manifests(
         &self,
         content: String,
         led_to: Option<u64>,
+        declares: Option<String>,
         found: Option<u64>,
         left: &BTreeSet<String>,
     ) {
@@ -277,7 +288,7 @@ impl SourceHandle {
                 }
                 None => known.baseline,
             };
-            let manifests = Some(SyncedManifests::after(known.manifests, content, led_to));
+            let manifests = Some(SyncedManifests::after(known.manifests, content, led_to, declares));
             KnownCondition { manifests, baseline, ..known }
         });
     }

@@ -82,7 +82,7 @@ mod tests {
     fn a_condition_survives_a_restart_and_a_damaged_file_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
-        let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: Some(4) });
+        let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: Some(4), declares: None });
         let (reason, since) = (Reason::InSync, clock::now());
         let agreed = Baseline::after(None, 0, &BTreeSet::new());
         let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests, baseline: agreed };

@@ -56,6 +56,8 @@ pub(crate) struct HeldChanges {
     pub waiting: usize,
     /// The paths of the resources that are left as they are although the manifests differ.
     pub left: BTreeSet<String>,
+    /// The result of the plan before anything was left out of it, if something was.
+    pub whole: Option<Arc<SpeculativeCommit>>,
 }
 
 impl HeldChanges {
@@ -226,8 +228,9 @@ fn drifted_resource(change: &Change) -> Option<DriftedResource> {
 /// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it. What was judged
 /// of the whole plan has to be judged again.
 pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
-    let differing = changed_paths(planned);
+    let (differing, whole) = (changed_paths(planned), planned.tried.clone());
     let mut held = leave_drifted(snapshot, planned)?;
+    held.whole = whole.filter(|_| !held.is_empty());
     // A change that is applied may leave a part of its resource.
     let drifted = held.drifted.iter().map(|drifted| drifted.path.clone());
     held.left = differing.difference(&changed_paths(planned)).cloned().chain(drifted).collect();

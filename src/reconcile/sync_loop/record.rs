@@ -14,7 +14,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     pub(super) fn record(&mut self, run: RunResult) {
         let commit = commit_of(&run.author);
-        let RunResult { mut report, mut findings, author, left } = run;
+        let RunResult { mut report, mut findings, author, left, declared } = run;
         let snapshot = self.store.snapshot();
         let found = report.condition().0;
         // This holds even if the repository cannot be fetched: the commit that was fetched last is in effect.
@@ -30,8 +30,14 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.handle.note_applied(commit.as_deref());
             // Before the status says that they are in effect: somebody who reads it can roll them back.
             if let Some(content) = self.recorder.content(&self.store.content_key()) {
+                let source = self.options.source.as_str();
+                let declares = declared.and_then(|state| {
+                    let digest = self.store.declared_digest(source, &state);
+                    or_warn(source, "cannot tell what the manifests declare beside drift", digest)
+                });
                 let led_to = led_to(&report, findings.drifted, snapshot.revision);
-                self.handle.keep_manifests(content, led_to, findings.planned_at, &left);
+                let led_to = led_to.or_else(|| self.handle.led_to_before(&self.store, &content, declares.as_deref()?));
+                self.handle.keep_manifests(content, led_to, declares, findings.planned_at, &left);
             }
         }
         if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())

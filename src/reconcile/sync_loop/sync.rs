@@ -74,7 +74,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records that a run has failed before its plan.
     pub(super) fn fail(&mut self, found: Vec<Diagnostic>) {
         let (findings, author) = (RunFindings::default().failed(&found), self.options.author());
-        self.record(RunResult { report: RunReport::Failed(found), findings, author, left: BTreeSet::new() });
+        let (report, left) = (RunReport::Failed(found), BTreeSet::new());
+        self.record(RunResult { report, findings, author, left, declared: None });
     }
 
     /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
@@ -108,7 +109,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let findings = RunFindings { declared: unchanged, ..RunFindings::from_plan(&recalled, &snapshot) };
         measure("in_sync", began);
         self.freshness = Some(Freshness::new(revision, None, &self.clock));
-        self.record(RunResult { report, findings, author: self.options.author(), left: BTreeSet::new() });
+        let (author, left) = (self.options.author(), BTreeSet::new());
+        self.record(RunResult { report, findings, author, left, declared: None });
         Some(())
     }
 

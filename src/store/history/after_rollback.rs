@@ -87,12 +87,19 @@ pub(crate) struct SyncedManifests {
     /// The revision that they led to first: unknown if there was nothing to apply and others had changed some of what they
     /// declare.
     pub revision: Option<u64>,
+    /// A keyed digest of what they declare, if drift was left as it is: then the state of the revision has other content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declares: Option<String>,
 }
 
 impl SyncedManifests {
-    /// What is known after a sync. `led_to` is the revision that the content led to, if that is known.
-    pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>) -> Self {
-        known.filter(|known| known.content == content).unwrap_or(Self { content, revision: led_to })
+    /// What is known after a sync. `led_to` is the revision that the content led to, and `declares` the digest of what it
+    /// declares beside drift, if these are known.
+    pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>, declares: Option<String>) -> Self {
+        match known.filter(|known| known.content == content) {
+            Some(known) => Self { declares: known.declares.or(declares), ..known },
+            None => Self { content, revision: led_to, declares },
+        }
     }
 }
 
@@ -338,6 +345,20 @@ impl Store {
     pub(crate) fn has_same(&self, source: &str, revision: u64, state: &Snapshot) -> Result<bool, StoreError> {
         let all = TransferredPaths::default();
         Ok(self.digest_at(revision, source, &all)? == Some(self.digest_of(state, source, &all)?))
+    }
+
+    /// The digest of what manifests declare that a sync brought into effect, if it is known.
+    pub(crate) fn declared_by(&self, source: &str, synced: &SyncedManifests) -> Result<Option<String>, StoreError> {
+        match (&synced.declares, synced.revision) {
+            (Some(digest), _) => Ok(Some(digest.clone())),
+            (None, Some(revision)) => self.digest_at(revision, source, &TransferredPaths::default()),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// A keyed digest of what a source has in a state.
+    pub(crate) fn declared_digest(&self, source: &str, state: &Snapshot) -> Result<String, StoreError> {
+        self.digest_of(state, source, &TransferredPaths::default())
     }
 
     /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
