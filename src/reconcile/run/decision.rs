@@ -136,8 +136,8 @@ impl PlannedRun<'_> {
     fn decide(&mut self, current: &Snapshot, planned: PlanResult) -> Result<PlanResult, NotApplied> {
         let planned = self.find_drift(current, planned)?;
         self.findings = RunFindings::from_plan(&planned, current);
-        let planned = self.check_errors(planned)?;
         self.check_rollback(current, &planned)?;
+        let planned = self.check_errors(planned)?;
         check_refusals(&planned)?;
         let planned = self.check_suspension(current, planned)?;
         let planned = self.hold_drift(current, planned)?;
@@ -168,10 +168,14 @@ impl PlannedRun<'_> {
     /// Manifests that a rollback left are not applied again (D78).
     fn check_rollback(&self, current: &Snapshot, planned: &PlanResult) -> Result<(), NotApplied> {
         // Once a suspended source is resumed, the next run says what a rollback left.
-        let (RunMode::Apply { .. }, Some(plan)) = (self.mode, &planned.plan) else { return Ok(()) };
-        let was_rolled_back = match plan.is_empty() {
-            true => self.transfer_was_undone(current, planned),
-            false => self.was_rolled_back(current, plan, planned)?,
+        if matches!(self.mode, RunMode::Suspended) {
+            return Ok(());
+        }
+        let was_rolled_back = match &planned.plan {
+            Some(plan) if !plan.is_empty() => self.was_rolled_back(current, plan, planned)?,
+            // What was brought back can be in the way of manifests that had no errors, such as a host that another source has again.
+            _ if planned.has_errors() => self.was_read(planned) && self.is_rejected(current, None)?,
+            _ => self.transfer_was_undone(current, planned),
         };
         let report = || RunReport::RolledBack { commit: commit_of(&self.author) };
         if was_rolled_back { Err(report().into()) } else { Ok(()) }
@@ -248,9 +252,19 @@ impl PlannedRun<'_> {
         let is_untried = !plan.refusals.is_empty() && !current.rejected(self.source).is_empty();
         let untried = is_untried.then(|| SpeculativeCommit::new(current, &plan.each_operation()).ok()).flatten();
         let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
+        self.is_rejected(current, after)
+    }
+
+    /// Whether a rollback left the manifests, which lead to a state if that is known.
+    fn is_rejected(&self, current: &Snapshot, after: Option<&Snapshot>) -> Result<bool, ApplyError> {
         let commit = commit_of(&self.author);
         let left = self.store.is_rejected(current, self.source, self.content(), commit.as_deref(), after);
         left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
+    }
+
+    /// Whether all manifests were read, and the run was not cancelled meanwhile.
+    fn was_read(&self, planned: &PlanResult) -> bool {
+        planned.unread.is_none() && !self.prepared.options.cancel.is_cancelled()
     }
 
     /// Whether manifests with nothing to do are still those from after a transfer that a rollback undid: it gave resources to
