@@ -96,6 +96,10 @@ pub struct RejectedManifests {
     /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+    /// The same by the names of its resources, without their IDs: the manifests can lead to others after the rollback. Empty if
+    /// the state that was brought back is the same by name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest_by_name: String,
     /// A keyed digest of the files and values that the source had at its last sync; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
@@ -183,6 +187,7 @@ mod tests {
             r#"{"by":"source","source":"shop","commit":"4f2a"}"#,
             r#"{"by":"rollback","to":3}"#,
             r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","commit":"4f2a","digest":"00"}]}"#,
+            r#"{"by":"rollback","to":3,"rejected":[{"source":"shop","digest":"00","digest_by_name":"01"}]}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_author":{"name":"Ada","email":"ada@example.com"}}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_message":"Fix the login"}"#,
             r#"{"by":"source","source":"shop","destroyed":true}"#,

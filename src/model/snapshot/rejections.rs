@@ -97,6 +97,7 @@ mod tests {
             source: source.into(),
             commit: Some(commit.into()),
             digest: String::new(),
+            digest_by_name: String::new(),
             content: String::new(),
             transferred_paths: Vec::new(),
             retransferred_paths: Vec::new(),

@@ -17,8 +17,8 @@
 //!   nothing leaves no record in the history.
 //! - the Git **commit** that the source applied last, as the history has it, unless the same one made what is brought back:
 //!   then other values are what the rollback undid.
-//! - the **outcome**, keyed digests of the resources that the source had: a comment, another file name or another commit
-//!   must not bring back what was undone, whatever the manifests look like.
+//! - the **outcome**, keyed digests of the resources that the source had, with their IDs and by their names alone: a comment,
+//!   another file name or another commit must not bring back what was undone, whatever the manifests look like.
 //!
 //! ```text
 //! revision 4   source at c1
@@ -41,6 +41,7 @@
 //! manifests that lead to the state that was brought back. The notes are state and not history, so retention does not
 //! end them; the last sixteen of a source are kept.
 
+mod digests;
 mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,7 @@ use crate::store::engine::Query;
 use crate::store::error::{CommitError, Declined, StoreError};
 use crate::store::open_store::Store;
 use crate::store::speculative::NextState;
+use digests::SourceDigests;
 use transfers::{TransferredKeys, TransferredPaths};
 
 /// How many records are read at once.
@@ -132,16 +134,17 @@ impl Store {
         }
         let Some(after) = after else { return Ok(false) };
         // One rollback leaves the same resources out in all of its notes.
-        let mut digests: BTreeMap<&[String], String> = BTreeMap::new();
+        let mut known: BTreeMap<&[String], SourceDigests> = BTreeMap::new();
         for left in rejected {
-            let digest = match digests.get(left.transferred_paths.as_slice()) {
-                Some(digest) => digest.clone(),
-                None => self.digest_of(after, source, &TransferredPaths::from_rejected(left))?,
+            let digests = match known.get(left.transferred_paths.as_slice()) {
+                Some(digests) => digests.clone(),
+                None => self.digests_of(after, source, &TransferredPaths::from_rejected(left))?,
             };
-            if left.digest == digest {
+            let is_same_by_name = !left.digest_by_name.is_empty() && left.digest_by_name == digests.by_name;
+            if left.digest == digests.exact || is_same_by_name {
                 return Ok(true);
             }
-            digests.insert(&left.transferred_paths, digest);
+            known.insert(&left.transferred_paths, digests);
         }
         Ok(false)
     }
@@ -248,47 +251,60 @@ impl Store {
     ) -> Result<Vec<RejectedManifests>, StoreError> {
         let mut left: Vec<RejectedManifests> = Vec::new();
         for manifests in current.rejected(source) {
-            let wanted = self.digest_of(target, source, &TransferredPaths::from_rejected(manifests))?;
-            if manifests.digest != wanted {
-                left.push(RejectedManifests { retransferred_paths: Vec::new(), ..manifests.clone() });
+            let wanted = self.digests_of(target, source, &TransferredPaths::from_rejected(manifests))?;
+            if manifests.digest != wanted.exact {
+                let known = manifests.digest_by_name.clone();
+                let digest_by_name = if known == wanted.by_name { String::new() } else { known };
+                let retransferred_paths = Vec::new();
+                left.push(RejectedManifests { digest_by_name, retransferred_paths, ..manifests.clone() });
             }
         }
-        let (mut transferred, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
+        let (mut live, mut wanted) = (SourceDigests::default(), SourceDigests::default());
+        let mut transferred = TransferredPaths::default();
         // If the source differs in nothing else, what changed hands is all there is to leave.
         for candidate in [moved.owned_by(source, current, target), TransferredPaths::default()] {
             (live, wanted) =
-                (self.digest_of(current, source, &candidate)?, self.digest_of(target, source, &candidate)?);
+                (self.digests_of(current, source, &candidate)?, self.digests_of(target, source, &candidate)?);
             transferred = candidate;
             if live != wanted {
                 break;
             }
         }
         if live != wanted {
-            let mut leave = |commit: Option<String>, digest: String, content: String| {
-                let (transferred_paths, retransferred_paths) = (transferred.paths(), Vec::new());
-                let source = source.to_owned();
-                let manifests =
-                    RejectedManifests { source, commit, digest, content, transferred_paths, retransferred_paths };
-                add(&mut left, manifests);
+            let mut leave = |commit: Option<String>, digests: SourceDigests, content: String| {
+                // By name, the state that is brought back can be the same.
+                let is_told_by_name = digests.by_name != wanted.by_name;
+                add(
+                    &mut left,
+                    RejectedManifests {
+                        source: source.to_owned(),
+                        commit,
+                        digest: digests.exact,
+                        digest_by_name: if is_told_by_name { digests.by_name } else { String::new() },
+                        content,
+                        transferred_paths: transferred.paths(),
+                        retransferred_paths: Vec::new(),
+                    },
+                );
             };
             let last = match applied {
-                Some((commit, at)) => Some((commit, self.digest_at(at, source, &transferred)?)),
+                Some((commit, at)) => Some((commit, self.digests_at(at, source, &transferred)?)),
                 None => None,
             };
             // Others may have changed what the manifests declare, also to what the next ones declare.
-            if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
+            if last.as_ref().is_none_or(|(_, digests)| digests.as_ref() != Some(&live)) {
                 leave(None, live, String::new());
             }
-            if let Some((commit, digest)) = last
-                && digest.as_ref() != Some(&wanted)
-                && (commit.is_some() || digest.is_some())
+            if let Some((commit, digests)) = last
+                && digests.as_ref() != Some(&wanted)
+                && (commit.is_some() || digests.is_some())
             {
-                leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default(), String::new());
+                leave(commit.filter(|commit| !is_dirty(commit)), digests.unwrap_or_default(), String::new());
             }
-            if let Some(SyncedManifests { content, revision }) = synced {
-                let digest = revision.map(|at| self.digest_at(at, source, &transferred)).transpose()?.flatten();
-                if digest.as_ref() != Some(&wanted) {
-                    leave(None, digest.unwrap_or_default(), content.clone());
+            if let Some(SyncedManifests { content, revision, .. }) = synced {
+                let digests = revision.map(|at| self.digests_at(at, source, &transferred)).transpose()?.flatten();
+                if digests.as_ref() != Some(&wanted) {
+                    leave(None, digests.unwrap_or_default(), content.clone());
                 }
             }
         }
@@ -325,17 +341,17 @@ impl Store {
         Ok(found.remove(source).and_then(|(commit, _)| commit))
     }
 
-    /// The digest of what a source had at a revision, if that is still known.
-    fn digest_at(
+    /// The digests of what a source had at a revision, if that is still known.
+    fn digests_at(
         &self,
         revision: u64,
         source: &str,
         transferred: &TransferredPaths,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<SourceDigests>, StoreError> {
         match self.snapshot_at(revision) {
             // Masks are in the places of lost secrets (D96).
             Ok(state) if has_lost_secrets(&state, source) => Ok(None),
-            Ok(state) => Ok(Some(self.digest_of(&state, source, transferred)?)),
+            Ok(state) => Ok(Some(self.digests_of(&state, source, transferred)?)),
             Err(RevisionError::Failed(error)) => Err(error),
             Err(RevisionError::Gone { .. } | RevisionError::Future { .. }) => Ok(None),
         }
@@ -344,42 +360,24 @@ impl Store {
     /// Whether a source has in a state what it had at a revision. False if that is no longer known.
     pub(crate) fn has_same(&self, source: &str, revision: u64, state: &Snapshot) -> Result<bool, StoreError> {
         let all = TransferredPaths::default();
-        Ok(self.digest_at(revision, source, &all)? == Some(self.digest_of(state, source, &all)?))
+        Ok(self.digests_at(revision, source, &all)? == Some(self.digests_of(state, source, &all)?))
     }
 
     /// The digest of what manifests declare that a sync brought into effect, if it is known.
     pub(crate) fn declared_by(&self, source: &str, synced: &SyncedManifests) -> Result<Option<String>, StoreError> {
         match (&synced.declares, synced.revision) {
             (Some(digest), _) => Ok(Some(digest.clone())),
-            (None, Some(revision)) => self.digest_at(revision, source, &TransferredPaths::default()),
+            (None, Some(revision)) => {
+                let digests = self.digests_at(revision, source, &TransferredPaths::default())?;
+                Ok(digests.map(|digests| digests.exact))
+            }
             (None, None) => Ok(None),
         }
     }
 
     /// A keyed digest of what a source has in a state.
     pub(crate) fn declared_digest(&self, source: &str, state: &Snapshot) -> Result<String, StoreError> {
-        self.digest_of(state, source, &TransferredPaths::default())
-    }
-
-    /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
-    /// applied.
-    fn digest_of(&self, state: &Snapshot, source: &str, transferred: &TransferredPaths) -> Result<String, StoreError> {
-        let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
-        for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !transferred.contains(&entry.key)) {
-            let Some(claim) = &entry.claim else { continue };
-            let spec = entry.lazy_spec.digest().map_err(StoreError::internal)?;
-            let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };
-            for part in [entry.key.path().as_bytes(), claim.name.as_bytes(), protected, spec.as_bytes().as_slice()] {
-                hasher.update(&(part.len() as u64).to_le_bytes());
-                hasher.update(part);
-            }
-            // An offer is part of what a rollback undoes (D104). The digests of all other resources are as they always were.
-            // What a rollback keeps beside that is no content of the state that it brings back.
-            if let Some(to) = claim.transfer_to.as_ref().filter(|_| !claim.is_kept_by_rollback()) {
-                hasher.update(b"transfer_to").update(&(to.len() as u64).to_le_bytes()).update(to.as_bytes());
-            }
-        }
-        Ok(hasher.finalize().to_hex().to_string())
+        Ok(self.digests_of(state, source, &TransferredPaths::default())?.exact)
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod report_limits;
 pub(crate) mod review;
 pub(crate) mod review_server;
 pub(crate) mod rollback;
+pub(crate) mod rollback_holds;
 pub(crate) mod safety;
 pub(crate) mod saved_plans;
 pub(crate) mod scenarios;
