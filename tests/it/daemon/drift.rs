@@ -8,6 +8,7 @@ use crate::support::{
     git::git,
     manifests::edge_with,
     program::{Folder, Serve, until, within},
+    sources::next_sync,
     users::through,
 };
 
@@ -63,12 +64,6 @@ fn a_rollback_that_puts_back_drift_leaves_a_source_in_sync() {
     assert_eq!((&found["counts"]["drifted"], &the_edge(&serve)["description"]), (&json!(0), &json!("a")), "{found:#}");
 }
 
-/// Waits until a sync that begins now has ended.
-fn next_sync(serve: &Serve) -> Value {
-    let begun = status(serve)["syncs_begun"].as_u64().unwrap();
-    in_status(serve, "the next sync", |found| found["syncs_ended"].as_u64().unwrap() > begun)
-}
-
 #[test]
 fn a_rollback_of_drift_does_not_hold_manifests_with_another_comment() {
     let text =
@@ -80,21 +75,21 @@ fn a_rollback_of_drift_does_not_hold_manifests_with_another_comment() {
     let (folder, serve) = source("warn");
     change(&serve, "by hand");
     folder.write("shop/one.yaml", &text("first", "one"));
-    next_sync(&serve);
+    next_sync(&serve, "shop");
     rolled_back_to(&serve, 2);
     change(&serve, "again");
-    let found = next_sync(&serve);
+    let found = next_sync(&serve, "shop");
     assert_eq!(found["conditions"][0]["reason"], "Drifted", "{found:#}");
 
     // The same beside drift that the rollback leaves.
     folder.write("shop/one.yaml", &text("first", "two"));
     soon(&serve, "the new host", |edge| edge["hostports"][0] == "two.example.com:443");
-    let applied = next_sync(&serve)["last_attempt"]["revision"].as_u64().unwrap();
+    let applied = next_sync(&serve, "shop")["last_attempt"]["revision"].as_u64().unwrap();
     folder.write("shop/one.yaml", &text("second", "two"));
-    next_sync(&serve);
+    next_sync(&serve, "shop");
     change(&serve, "once more");
     rolled_back_to(&serve, applied);
-    let found = next_sync(&serve);
+    let found = next_sync(&serve, "shop");
     assert_eq!(found["conditions"][0]["reason"], "Drifted", "{found:#}");
     assert_eq!(the_edge(&serve)["description"], "again");
 }

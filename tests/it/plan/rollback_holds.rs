@@ -1,21 +1,13 @@
 //! What a rollback holds stays held, whatever its manifests would lead to since (D78).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::transfer::revision;
 use crate::support::{
     manifests::edge_with,
     program::{CONFIG, Folder, Serve, until},
-    sources::{in_state, status, until_reason},
+    sources::{in_state, next_sync, status, until_reason},
 };
-
-/// Waits until a sync of a source that begins now has ended, and returns its status.
-fn next_sync(serve: &Serve, source: &str) -> Value {
-    let begun = status(serve, source)["syncs_begun"].as_u64().unwrap();
-    until("the next sync", || {
-        Some(status(serve, source)).filter(|found| found["syncs_ended"].as_u64().unwrap() > begun)
-    })
-}
 
 fn rollback(serve: &Serve, to: u64) {
     let answer = serve.call("POST", "/rollbacks", &json!({"to": to}).to_string());

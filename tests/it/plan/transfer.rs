@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{
     manifests::{bare_edge, edge},
     program::{CONFIG, Folder, Run, Serve, until},
-    sources::{in_state, shown, status, until_reason},
+    sources::{in_state, next_sync, shown, status, until_reason},
     users::client,
 };
 
@@ -370,4 +370,11 @@ fn a_rollback_over_a_transfer_stays_although_the_sources_have_changed_more_since
     until("the change", || has("two again").then_some(()));
     assert_eq!(owner(&serve).as_deref(), Some("a"));
     until_reason(&serve, "a", "RolledBack");
+    // Declared again, the edge is an ordinary one once the rest of what was undone is reverted, too.
+    folder.write("a/shop.yaml", &shop(""));
+    assert_eq!(next_sync(&serve, "a")["conditions"][0]["reason"], "RolledBack");
+    folder.write("a/one.yaml", &edge("one", "one"));
+    let found = in_state(&serve, "a", "Synced");
+    assert!(!found.to_string().contains("ERR_EDGEWRIGHT_ROLLED_BACK"), "{found:#}");
+    assert_eq!((owner(&serve).as_deref(), has("one")), (Some("a"), true));
 }

@@ -77,6 +77,12 @@ pub(crate) fn in_state(serve: &Serve, name: &str, state: &str) -> Value {
     until(state, || Some(status(serve, name)).filter(|found| found["state"] == state))
 }
 
+/// Waits until a sync of a source that begins now has ended, and returns its status.
+pub(crate) fn next_sync(serve: &Serve, name: &str) -> Value {
+    let begun = status(serve, name)["syncs_begun"].as_u64().unwrap();
+    until("the next sync", || Some(status(serve, name)).filter(|found| found["syncs_ended"].as_u64().unwrap() > begun))
+}
+
 /// Waits until the first condition of a source has a reason.
 pub(crate) fn until_reason(serve: &Serve, source: &str, reason: &str) {
     until(reason, || (status(serve, source)["conditions"][0]["reason"] == reason).then_some(()));
