@@ -132,7 +132,14 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
             error("Nothing is applied; the last good state stays in service.".to_owned());
         }
         RunReport::Invalid(planned) => {
-            error(format!("{}. The manifests are not applied; the last good state stays in service.", found(planned)));
+            let state = match planned.tests.passed_until {
+                Some(revision) => format!(
+                    "Route tests fail because of a change by others after revision {revision}. Nothing is applied until \
+                     they pass."
+                ),
+                None => "The manifests are not applied; the last good state stays in service.".to_owned(),
+            };
+            error(format!("{}. {state}", found(planned)));
         }
         RunReport::Partly(planned) => {
             let found = found(planned);

@@ -109,6 +109,12 @@ impl PlanResult {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
     }
 
+    /// Whether route tests fail, and the manifests have no other errors.
+    pub(crate) fn fails_only_tests(&self) -> bool {
+        let mut errors = self.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        self.has_errors() && errors.all(|it| it.code == Name::Code(Code::RouteTestFailed))
+    }
+
     /// Whether the store matches all manifests once the plan is applied.
     pub(crate) fn settles(&self) -> bool {
         let applies = self.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty());

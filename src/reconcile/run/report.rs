@@ -124,7 +124,13 @@ impl RunReport {
             RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary().changes())),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
-            RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
+            RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| {
+                let by_others = |revision: u64| {
+                    format!(": route tests fail because of a change by others after revision {revision}")
+                };
+                let by_others = planned.tests.passed_until.map(by_others).unwrap_or_default();
+                (Reason::Invalid, format!("{}{by_others}", errors(planned)))
+            }),
             RunReport::Partly(planned) => {
                 // Without the surrounding manifests, a part of the source was applied nevertheless.
                 let is_unread = |(reason, _): &(Reason, String)| *reason != Reason::Failed || planned.own_files() == 0;

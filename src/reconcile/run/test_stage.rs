@@ -20,6 +20,9 @@ pub(crate) struct TestRun {
     touched: BTreeMap<Key, BTreeSet<&'static str>>,
     /// Known without the results if the run is a remembered one.
     pub(crate) counts: TestCounts,
+    /// The revision after which a change by others has made the tests of unchanged manifests fail. None if these fail for another
+    /// reason, or nobody knows.
+    pub(crate) passed_until: Option<u64>,
 }
 
 /// The numbers of tested requests.

@@ -293,6 +293,13 @@ impl SourceHandle {
         });
     }
 
+    /// The last revision at which a sync found manifests with a content in effect, if none with another content were since.
+    pub(crate) fn in_effect_at(&self, content: &str) -> Option<u64> {
+        let KnownCondition { manifests, baseline, .. } = self.suspensions.conditions.get(&self.source)?;
+        let is_in_effect = manifests.is_some_and(|manifests| manifests.content == content);
+        baseline.filter(|_| is_in_effect).map(|baseline| baseline.revision)
+    }
+
     fn keep(&self, change: impl FnOnce(KnownCondition) -> KnownCondition) {
         let first = KnownCondition::new(&self.health.condition());
         let kept = self.suspensions.conditions.change(&self.source, |known| change(known.unwrap_or(first)));

@@ -35,7 +35,7 @@ const MOST_SEARCHED: usize = 1_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Baseline {
     /// The revision that it found.
-    revision: u64,
+    pub revision: u64,
     /// The paths of the resources that it left as they were, because of drift, and the revision of their own last such sync.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left: BTreeMap<String, u64>,

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::{
     manifests::edge_with,
-    program::{CONFIG, Folder, REPOSITORY, Run, copy, has},
-    sources::in_state,
+    program::{CONFIG, Folder, REPOSITORY, Run, copy, has, until},
+    sources::{in_state, shown, status},
     users::{server_that_answers, through},
 };
 
@@ -215,11 +215,71 @@ fn a_followed_source_whose_test_fails_keeps_the_last_good_state() {
     assert_eq!(serve.metric("edgewright_route_tests{source=\"shop\"}"), Some(2.0));
     folder.edit("m/tests.yaml", "verdict: blocked", "verdict: denied");
     in_state(&serve, "shop", "Invalid");
-    let counts = serve.get("/sources/shop").json()["counts"].clone();
-    assert_eq!((&counts["tests"], &counts["failed_tests"]), (&json!(2), &json!(1)));
+    let shown = serve.get("/sources/shop").json();
+    assert_eq!((&shown["counts"]["tests"], &shown["counts"]["failed_tests"]), (&json!(2), &json!(1)));
+    assert_eq!(shown["conditions"][0]["message"], "1 error in the manifests", "nobody else has changed anything");
     assert_eq!(serve.metric("edgewright_route_tests_failed{source=\"shop\"}"), Some(1.0));
     folder.edit("m/tests.yaml", "verdict: denied", "verdict: blocked");
     in_state(&serve, "shop", "Synced");
+}
+
+#[test]
+fn a_followed_source_tells_that_a_change_by_others_makes_its_test_fail() {
+    let folder = shop();
+    folder.edit("m/shop.yaml", "spec:\n", "spec:\n  delegates_to: [{source: team, path_prefix: /cart/}]\n");
+    let route = |matched: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: new}}\n\
+             spec: {{edge: shop, match_type: path_prefix, match: {matched}, backend: {{backend_id: bkd_new}}}}\n"
+        )
+    };
+    folder.write("team/new.yaml", &route("/cart/new/"));
+    folder.write(CONFIG, "sources:\n- {name: shop, path: m, interval: 1s}\n- {name: team, path: team, interval: 1s}\n");
+    let serve = folder.serve("");
+    in_state(&serve, "team", "Synced");
+    in_state(&serve, "shop", "Synced");
+    let fails = |taken: &str| {
+        let shown = in_state(&serve, "shop", "Invalid");
+        let condition = &shown["conditions"][0];
+        let said = condition["message"].as_str().unwrap();
+        let (said, after) = said.rsplit_once(' ').unwrap();
+        assert!(
+            said.ends_with("in the manifests: route tests fail because of a change by others after revision"),
+            "{said}"
+        );
+        assert!(after.parse::<u64>().unwrap() < condition["observed_revision"].as_u64().unwrap(), "{condition}");
+        let error = &shown["diagnostics"][0];
+        assert_eq!(
+            (&error["code"], &error["file"], &error["line"]),
+            (&json!(FAILED), &json!("m/tests.yaml"), &json!(7))
+        );
+        let said = error["message"].as_str().unwrap();
+        assert!(said.contains(taken) && said.ends_with(" takes it, not `cart`"), "{said}");
+        assert_eq!(serve.metric("edgewright_route_tests_failed{source=\"shop\"}"), Some(1.0));
+    };
+    // Over the API.
+    let path = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/edges/https/{path}/routes");
+    let made = serve.call("POST", &path, &json!({"match_type": "path_prefix", "match": "/cart/1"}).to_string());
+    assert_eq!(made.status, 201, "{}", made.body);
+    fails("the route `edghtsrt_");
+    let made = made.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(serve.call("DELETE", &format!("{path}/{made}"), "").status, 204);
+    in_state(&serve, "shop", "Synced");
+    // By another source, which is not refused.
+    folder.write("team/new.yaml", &route("/cart/1"));
+    fails("the route `new` of source `team`");
+    serve.wait_for("Route tests fail because of a change by others after revision");
+    assert_eq!(status(&serve, "team")["state"], "Synced");
+    // Nothing of the source is applied meanwhile, and the manifests are others now.
+    folder.edit("m/shop.yaml", "  routes:\n", "  description: changed\n  routes:\n");
+    until("other manifests", || {
+        (status(&serve, "shop")["conditions"][0]["message"] == "2 errors in the manifests").then_some(())
+    });
+    assert_eq!(shown(&serve), [""]);
+    folder.write("team/new.yaml", &route("/cart/new/"));
+    in_state(&serve, "shop", "Synced");
+    assert_eq!(shown(&serve), ["changed"]);
 }
 
 #[test]
