@@ -15,7 +15,7 @@ use crate::support::program::Folder;
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 26] = [
+const CASES: [(&str, Case); 27] = [
     ("hostport", traffic::hostport),
     ("hostport-without-source", traffic::hostport_without_source),
     ("new-host", traffic::new_host),
@@ -39,6 +39,7 @@ const CASES: [(&str, Case); 26] = [
     ("module-set", kinds::module_set),
     ("deletion", ownership::deletion),
     ("tls-termination", ownership::tls_termination),
+    ("route-test", traffic::route_test),
     ("invariant", traffic::invariant),
     ("rollback", ownership::rollback),
     ("history", ownership::history),

@@ -353,6 +353,25 @@ pub(super) fn certificate_without_source(gateway: &Gateway) {
     assert!(gateway.presented().is_empty());
 }
 
+pub(super) fn route_test(gateway: &Gateway) {
+    let delegating = || shop(", delegates_to: [{source: team-b, path_prefix: /docs/}]");
+    let home = || {
+        let spec = "{edge: shop, match_type: path_prefix, match: /, backend: {backend_id: bkd_a}}";
+        document("HttpsEdgeRoute", "home", spec)
+    };
+    let test = |more: &str| {
+        let request = "{url: 'https://shop.example.com/docs/a', expect: {route: home}}";
+        document("RouteTest", "docs", &format!("{{requests: [{request}]{more}}}"))
+    };
+    gateway.apply("team-a", &[delegating(), home(), test("")]);
+    let docs = document("HttpsEdgeRoute", "docs", "{edge: shop, match_type: path_prefix, match: /docs/}");
+    assert_eq!(gateway.b_applies(&[docs]).status, 201, "no test of others refuses it");
+    let files = |more: &str| [delegating(), home(), test(more), edge("new", "new.example.com:443")];
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files("")));
+    refused(&answer, 400, &["ROUTE_TEST_FAILED", "the route `docs` of source `team-b` takes it, not `home`"]);
+    gateway.apply("team-a", &files(", informing_only: true"));
+}
+
 pub(super) fn invariant(gateway: &Gateway) {
     let delegates =
         "delegates_to: [{source: team-b, path_prefix: /docs/}, {source: team-c, path_prefix: /docs/guides/}]";
