@@ -56,6 +56,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             button { "Show" }
         }
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
+        @if !shows_roles {
+            p { "A key without a scope (–) may do everything that the role of its owner allows. Only admins see the roles." }
+        }
         @if scan.rows.is_empty() { (nothing(&scan.nothing_text("key"))) }
         @else { (elements::table("Keys", &columns, &rows)) }
         (scan.limits(&words))
@@ -109,7 +112,7 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
             td data-label="Scope" { @match (&key.scope, role.filter(|_| shows_role)) {
                 (Some(scope), _) => (scope_of(request, scope)),
                 (None, Some(role)) => (role.without_scope()),
-                (None, None) => "none",
+                (None, None) => "–",
             } }
             td data-label="Last use" { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
             td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }

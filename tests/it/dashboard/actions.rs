@@ -218,3 +218,20 @@ fn keys_are_selected_by_their_use() {
     };
     assert_eq!((shown(""), shown("never"), shown("recent")), ((true, true), (true, false), (false, true)));
 }
+
+#[test]
+fn a_key_without_a_scope_is_not_shown_as_one_without_rights() {
+    let server = Server::start();
+    let explanation = "A key without a scope (–) may do everything that the role of its owner allows.";
+    let scopes = |token: &str| {
+        let page = Browser::signed_in(&server, token).page("/ui/keys");
+        let cells = page.split("data-label=\"Scope\">").skip(1).map(|cell| cell.split('<').next().unwrap().to_owned());
+        (cells.collect::<Vec<_>>(), page.contains(explanation))
+    };
+    // Only admins see the roles, and so what such a key may do.
+    let (for_viewers, is_explained) = scopes(&server.viewer);
+    assert!(is_explained && for_viewers.len() > 2 && for_viewers.iter().all(|scope| scope == "–"), "{for_viewers:?}");
+    let (for_admins, is_explained) = scopes(&server.admin);
+    assert!(!is_explained && for_admins.iter().any(|scope| scope == "reads only"), "{for_admins:?}");
+    assert_eq!(for_admins.len(), for_viewers.len());
+}
