@@ -229,7 +229,7 @@ codes! {
         => "Remove the references from the resources that the message names first.";
     LastAdmin "LAST_ADMIN" 409
         "The last admin key cannot be removed, because nobody could manage the gateway without it."
-        => "Create another admin key first.";
+        => "Create another admin key without a scope first, such as with `edgewright keys create --role admin`.";
     InvariantBroken "INVARIANT_BROKEN" 409
         "After the change, an invariant would not hold: the message has a request that breaks it. Invariants count for every change, whichever source or person makes it. As a warning, it would not hold if a route of another source did not take the request."
         => "Change what the message names so that the invariant holds, or ask the owner of the invariant for an exemption.";

@@ -152,7 +152,8 @@ fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     if has_admin(before) && !has_admin(after) {
         let keys: Vec<Key> = admins(before).map(|(key, _)| key.clone()).collect();
         let message = format!("the last admin key cannot be removed: {}", before.names_of(&keys));
-        return vec![Fault::new(Code::LastAdmin, message).help("create another admin key first")];
+        let help = "create another one without a scope first, such as with `edgewright keys create --role admin`";
+        return vec![Fault::new(Code::LastAdmin, message).help(help)];
     }
     Vec::new()
 }

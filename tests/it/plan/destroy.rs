@@ -232,4 +232,5 @@ fn a_refused_deletion_names_who_uses_the_resource() {
     let admin = keys["keys"][0]["id"].as_str().unwrap();
     let last = serve.call("DELETE", &format!("/api_keys/{admin}"), "");
     assert!(last.code().ends_with("LAST_ADMIN") && last.body.contains(&format!("ApiKey {admin}")), "{}", last.body);
+    assert!(last.body.contains("such as with `edgewright keys create --role admin`"), "{}", last.body);
 }
