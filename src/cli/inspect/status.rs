@@ -23,9 +23,9 @@ const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 /// otherwise. A source that clients apply is `NotFollowed`. `json` and `yaml` print what the API returns.
 ///
 /// AGE is how long the source has been in its state, COMMIT the commit that is applied, ATTEMPTED the one that was synced
-/// last, if it differs, and SYNCED the revision of the store that last matched the manifests, or that first had the commit in
-/// effect apart from drift and invalid resources; `history` has the revisions that changed it. PENDING counts the resources
-/// that the manifests would change, DRIFTED those that others have changed, and ERRORS the errors in the manifests.
+/// last, if it differs, and REVISION the revision of the store that last matched the manifests, or that first had the commit
+/// in effect apart from drift and invalid resources; `history` has the revisions that changed it. PENDING counts the
+/// resources that the manifests would change, DRIFTED those that others have changed, and ERRORS the errors in the manifests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format; `name` prints the names of the sources alone, one per line.

@@ -165,7 +165,7 @@ static COLUMNS: [Column; 12] = [
     ("COMMIT", |source, _| applied(source)),
     (ATTEMPTED, |source, _| if is_behind(source) { attempted(source) } else { String::new() }),
     (TAG, |source, _| source.last_applied.as_ref().map(|sync| sync.tag.clone()).unwrap_or_default()),
-    ("SYNCED", |source, _| source.last_applied.as_ref().map(|sync| sync.revision.to_string()).unwrap_or_default()),
+    ("REVISION", |source, _| source.last_applied.as_ref().map(|sync| sync.revision.to_string()).unwrap_or_default()),
     ("PENDING", |source, _| {
         let counts = &source.counts;
         (counts.pending_create + counts.pending_change + counts.pending_delete).to_string()
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             words(&shown),
             [
-                "SOURCE STATE AGE COMMIT SYNCED PENDING DRIFTED ERRORS",
+                "SOURCE STATE AGE COMMIT REVISION PENDING DRIFTED ERRORS",
                 "storefront OutOfSync 3h aaaaaaaa 12345678 6 4 100"
             ]
         );
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(
             words(&lines(same(source("")), true)),
             [
-                "SOURCE STATE AGE COMMIT ATTEMPTED SYNCED PENDING DRIFTED ERRORS OWNED SINCE",
+                "SOURCE STATE AGE COMMIT ATTEMPTED REVISION PENDING DRIFTED ERRORS OWNED SINCE",
                 "storefront OutOfSync 3h aaaaaaaa - 12345678 6 4 100 10000 2026-07-01T12:05:00Z"
             ]
         );
