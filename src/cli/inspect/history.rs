@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Maximum number of records to show.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT", value_parser = limit)]
     limit: usize,
     /// Show only records with a lower number than this, which `--format json` shows as `position`.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
@@ -206,6 +206,14 @@ impl Args {
 
     fn unless_enough(&self, count: usize) -> ControlFlow<()> {
         if count < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// Parses the number of records. With none, the history would seem to be empty.
+fn limit(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
     }
 }
 

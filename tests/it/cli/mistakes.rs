@@ -82,3 +82,14 @@ fn who_may_not_apply_is_not_told_how_to_raise_a_limit() {
     let of_admin = client(&folder, &serve, "rollback --to 1");
     assert!(of_admin.code == 4 && of_admin.err.contains("TOO_MANY_DELETIONS"), "{}", of_admin.all());
 }
+
+#[test]
+fn a_history_of_no_records_is_refused_rather_than_shown_as_an_empty_one() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    for line in ["history --limit 0", "history -n 0"] {
+        assert_refused(&folder.run(line), "invalid value '0' for '--limit <N>': it must be at least 1");
+    }
+    assert_refused(&folder.run("history --limit x"), "invalid value 'x' for '--limit <N>'");
+    assert!(folder.ok("history --limit 1").out.contains("applied"));
+}
