@@ -22,8 +22,15 @@ pub(super) fn lock_list(locks: &[&str]) -> Markup {
     }
 }
 
-/// Shows what protects a route among others. One that is open has nothing, as most have: what is protected stands out.
-pub(super) fn lock_icons(locks: &[&str]) -> Markup {
+/// Shows what protects a route among others. One that is open has a faint badge, as most have: what is protected stands out.
+pub(super) fn lock_badges(locks: &[&str]) -> Markup {
+    html! {
+        @if locks.is_empty() { span.badge title="Nothing on the route or its edge restricts access" { "open" } }
+        (lock_icons(locks))
+    }
+}
+
+fn lock_icons(locks: &[&str]) -> Markup {
     html! { @for lock in locks { (locked(lock)) " " } }
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::access::{lock_icons, locks};
+use super::access::{lock_badges, locks};
 use super::elements::{self, Tone, badge, choice, first_of, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
@@ -116,7 +116,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                     (resource_link(request, &entry.key, &request.snapshot.full_name(entry)))
                     @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
                 }
-                td data-label="Protected" { (lock_icons(&locks_of(request, entry))) }
+                td data-label="Access" { (lock_badges(&locks_of(request, entry))) }
                 td data-label="Host" { (first_of(hostports(request, entry), MOST_HOSTPORTS)) }
                 td data-label="Match" {
                     @if let Some(route) = route {
@@ -130,6 +130,6 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     };
     html! {
         @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
-        (elements::table("Routes", &["Route", "Protected by", "Host", "Match", "Source"], &rows))
+        (elements::table("Routes", &["Route", "Access", "Host", "Match", "Source"], &rows))
     }
 }

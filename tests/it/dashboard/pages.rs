@@ -125,6 +125,14 @@ fn an_edge_shows_what_is_protected_and_what_is_open() {
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
     assert!(at(&open) < at(&route), "the exact path is tried first");
     assert!(!page.contains("open to everybody") && page.contains("</svg>webhook_verification</span>"), "{page}");
+    let access = |page: &str, id: &str| {
+        let (_, row) = page.split_once(&format!("/routes/{id}\"")).unwrap_or_else(|| panic!("{id}: {page}"));
+        row.split_once("data-label=\"Access\">").unwrap().1.split_once("</td>").unwrap().0.to_owned()
+    };
+    for page in [&page, &browser.page("/ui/routes")] {
+        assert!(access(page, &open).ends_with("restricts access\">open</span>"), "{page}");
+        assert!(!access(page, &route).contains(">open<"), "{page}");
+    }
     assert!(browser.page(&format!("/ui/edges/{edge}/routes/{open}")).contains("open to everybody"));
     let only = |access: &str| browser.page(&format!("/ui/routes?access={access}"));
     assert!(only("open").contains(&open) && !only("open").contains(&route));
