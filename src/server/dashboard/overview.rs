@@ -71,7 +71,9 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
                         @else if view.is_followed() { (badge(Tone::Good, view.state)) }
                         @else { (badge(Tone::Neutral, "not followed")) }
                         @let forge = request.forge(&view.name);
-                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit, &forge)) " " (time(&applied.at, request.now)) }
+                        @if let Some(applied) = &view.last_applied {
+                            " " (commit(&applied.commit, &forge)) @if view.is_followed() { " synced " } @else { " applied " } (time(&applied.at, request.now))
+                        }
                         @if let Some(attempt) = attempts.get(&view.name) { ", last change " (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
                     }
                 }

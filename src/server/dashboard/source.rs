@@ -10,6 +10,7 @@ use super::elements::{commit, counted, due, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::timeline;
 use super::sources::{card, finding, last_attempts, unknown};
+use crate::model::Author;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -27,14 +28,14 @@ const MOST_RECORDS: u64 = 1000;
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let name = request.parameter(0);
     let source = view(&request.app, &request.snapshot, name)?;
-    let attempts = attempts(request, name)?;
+    let (attempts, applied) = attempts(request, name)?;
     let (forge, attempted) = (request.forge(name), source.attempted_commit().to_owned());
     let body = html! {
         @if request.lacks_writer { (unknown()) }
         (source_actions::links(request, &source))
         h2 { "State" }
         (card(request, &source, last_attempts(request)?.get(name)))
-        (location(request, &source))
+        (location(request, &source, applied.as_ref()))
         h2 { "Findings" }
         @if request.lacks_writer { (unknown()) }
         @else if source.diagnostics.is_empty() { (nothing("The last sync found nothing.")) }
@@ -50,18 +51,27 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(PageContent { title: format!("Source {name}"), section: "Sources", body })
 }
 
-fn attempts(request: &PageRequest, source: &str) -> Result<Vec<HistoryItem>, ApiError> {
+/// The last attempts of a source, and the last one that made a revision.
+fn attempts(request: &PageRequest, source: &str) -> Result<(Vec<HistoryItem>, Option<HistoryItem>), ApiError> {
     let filter = HistoryFilter { source: Some(source.to_owned()), ..HistoryFilter::default() };
     let search = HistorySearch { filter: &filter, before: u64::MAX, batch: 50, most: MOST_RECORDS };
-    let mut items = Vec::new();
+    let (mut items, mut applied) = (Vec::new(), None);
     request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
-        items.push(HistoryItem::from_header(&record, "", &request.snapshot));
-        if items.len() < ATTEMPTS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let item = || HistoryItem::from_header(&record, "", &request.snapshot);
+        if applied.is_none() && record.revision.is_some() && matches!(record.author, Author::Source { .. }) {
+            applied = Some(item());
+        }
+        if items.len() < ATTEMPTS {
+            items.push(item());
+        }
+        let is_enough = items.len() == ATTEMPTS && applied.is_some();
+        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(items)
+    Ok((items, applied))
 }
 
-fn location(request: &PageRequest, source: &SourceView) -> Markup {
+/// Where the manifests are, and when they were read and applied. `applied` made the last revision of the source.
+fn location(request: &PageRequest, source: &SourceView, applied: Option<&HistoryItem>) -> Markup {
     let forge = request.forge(&source.name);
     let sync = |sync: &Option<SyncView>| {
         html! { @if let Some(sync) = sync { (time(&sync.at, request.now)) " " (commit(&sync.commit, &forge)) " " (sync.tag) } }
@@ -85,7 +95,17 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
             } },
         ),
         ("Last sync", sync(&source.last_attempt)),
-        ("Last applied", sync(&source.last_applied)),
+        (
+            "Last in sync",
+            html! { @if source.is_followed() && source.state != SourceState::Synced { (sync(&source.last_applied)) } },
+        ),
+        (
+            "Last applied",
+            html! { @if let Some(HistoryItem { revision: Some(revision), created_at, author, .. }) = applied {
+                (time(created_at, request.now)) ", as "
+                a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } " " (commit(&author.commit, &forge))
+            } },
+        ),
         ("Next sync", due(&source.next_sync_at, request.now)),
         ("Waiting to be applied", html! { (counted(&source.counts.pending())) }),
     ])

@@ -95,7 +95,10 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
                     (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
             }
             @if let Some(applied) = &view.last_applied {
-                @if !is_good { p { "Last applied " (time(&applied.at, request.now)) @if !applied.commit.is_empty() { " at " (commit(&applied.commit, &forge)) } } }
+                @if !is_good {
+                    p { @if view.is_followed() { "Last in sync " } @else { "Last applied " }
+                        (time(&applied.at, request.now)) @if !applied.commit.is_empty() { " at " (commit(&applied.commit, &forge)) } }
+                }
             }
             @for item in errors.take(1) { (finding(item, view.attempted_commit(), &forge)) }
             p { (number_of(view.counts.owned, "resource"))

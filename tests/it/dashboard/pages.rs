@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Browser;
 use crate::support::manifests::edge;
+use crate::support::program::until;
 use crate::support::server::{BASE_URL, Server};
 
 /// A text that would be markup and code, and that would show what follows in the other direction.
@@ -216,6 +217,27 @@ fn a_source_is_shown_with_its_state() {
     }
     assert!(browser.page("/ui/sources").contains("<span class=\"badge good\">Synced</span>"));
     assert!(browser.page("/ui/edges").contains(">store</a>"));
+}
+
+#[test]
+fn a_source_shows_its_last_revision_and_its_last_sync() {
+    let server = Server::following("shop", &edge("store", "Shop"));
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let applied = server.call("GET", "/history?source=shop", None).json["history"][0].clone();
+    // A sync that applies nothing, at a later revision.
+    assert_eq!(server.call("POST", "/edges/https", Some(json!({"hostports": ["other.example.com:443"]}))).status, 201);
+    let begun = server.call("POST", "/sources/shop/sync", None).json["syncs_begun"].as_u64().unwrap();
+    let ended = || server.call("GET", "/sources/shop", None).json["syncs_ended"].as_u64().unwrap();
+    until("the sync", || (ended() > begun).then_some(()));
+    let page = browser.page("/ui/sources/shop");
+    let fact = |name: &str| {
+        let (_, rest) = page.split_once(&format!("<dt>{name}</dt>")).unwrap_or_else(|| panic!("{name}: {page}"));
+        rest.split_once("</dd>").unwrap().0
+    };
+    let (revision, at) = (applied["revision"].as_u64().unwrap(), applied["created_at"].as_str().unwrap());
+    assert!(fact("Last applied").contains(&format!("datetime=\"{at}\"")), "{page}");
+    assert!(fact("Last applied").contains(&format!("revisions/{revision}\">revision {revision}</a>")), "{page}");
+    assert!(fact("Last sync").contains("<time ") && !page.contains("Last in sync"), "{page}");
 }
 
 #[test]

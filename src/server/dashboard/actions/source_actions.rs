@@ -78,9 +78,9 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
         ul {
             li { "Nothing of the source is applied until it is resumed, or until the time is over. What is in effect stays"
                 @if let Some(applied) = &source.last_applied {
-                    @if applied.commit.is_empty() { ": revision " (applied.revision) ", applied " }
-                    @else { ": " (commit(&applied.commit, &request.forge(&source.name))) " of " }
-                    (time(&applied.at, request.now))
+                    @if applied.commit.is_empty() { ": that of revision " (applied.revision) }
+                    @else { ": " (commit(&applied.commit, &request.forge(&source.name))) }
+                    ", last in sync " (time(&applied.at, request.now))
                 }
                 "." }
             li { "A run that is under way does not apply its plan." }
