@@ -10,7 +10,7 @@ use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/certificates", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/certificates", render).taking(&["from"]);
 
 /// How many seconds before its end a certificate is marked.
 const SOON: i64 = 30 * 24 * 3600;

@@ -13,7 +13,7 @@ use crate::routing::{TracedRequest, passes_tls_through};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render).of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render).taking(&["after"]).of_writer();
 
 /// The most routes that are shown in the order in which they are tried. Those of a larger edge are shown by ID, in pages.
 const MOST_ORDERED: usize = 500;

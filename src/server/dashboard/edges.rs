@@ -9,7 +9,8 @@ use crate::model::{Entry, HttpsEdge};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render);
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/edges", render).taking(&["search", "source", "sort", "after"]);
 
 /// The most routes of an edge that a row counts.
 const MOST_COUNTED: usize = 1000;

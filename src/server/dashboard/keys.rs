@@ -12,7 +12,7 @@ use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render).taking(&["search", "use", "before"]);
 
 /// The most keys that the overview looks at, and the most that it shows.
 const MOST_COUNTED: usize = 1000;

@@ -42,8 +42,8 @@ pub(super) struct DashboardPage {
     pub path: &'static str,
     /// The intent of the corresponding request of the API. `Apply` is about the source that the path names.
     intent: Intent<'static>,
-    /// Whether `at` asks for an earlier revision.
-    reads_earlier: bool,
+    /// The query parameters. `at` asks for an earlier revision.
+    parameters: &'static [&'static str],
     /// Whether the page reads the history. Its requests have the place of a search then, until their client goes (D52).
     is_of_history: bool,
     /// Whether only the server that writes knows what it shows (D115).
@@ -56,13 +56,13 @@ pub(super) struct DashboardPage {
 impl DashboardPage {
     /// A page for everybody who reads.
     pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
-        let (reads_earlier, is_of_history, is_of_writer, is_still) = (false, false, false, false);
-        Self { path, intent: Intent::Read, reads_earlier, is_of_history, is_of_writer, is_still, render }
+        let (is_of_history, is_of_writer, is_still) = (false, false, false);
+        Self { path, intent: Intent::Read, parameters: &[], is_of_history, is_of_writer, is_still, render }
     }
 
-    /// Shows an earlier revision if `at` asks for one.
-    pub(super) const fn at_revisions(self) -> Self {
-        Self { reads_earlier: true, ..self }
+    /// Takes query parameters. A request with any other one is refused, as by the API (D56).
+    pub(super) const fn taking(self, parameters: &'static [&'static str]) -> Self {
+        Self { parameters, ..self }
     }
 
     /// Shows something of the history.
@@ -286,9 +286,10 @@ pub(super) async fn admitted(
         Err(error) if error.code() == Code::Unauthenticated => return Ok(None),
         admitted => admitted?,
     };
+    query::check(parts.uri.query(), page.parameters)?;
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let wanted = query::value(Some(&query), AT).map(|at| at.trim().to_owned());
-    let at_query = wanted.filter(|at| page.reads_earlier && !at.is_empty()).map(|at| format!("{AT}={}", segment(&at)));
+    let at_query = wanted.filter(|at| !at.is_empty()).map(|at| format!("{AT}={}", segment(&at)));
     let (snapshot, at, earlier) = match at_query {
         Some(query) => at_revision::state(&app, &caller.owner, snapshot, &query).await?,
         None => (snapshot, None, None),

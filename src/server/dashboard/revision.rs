@@ -11,7 +11,7 @@ use crate::server::operations::history::document::{HistoryItem, HistoryResource}
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}", render).of_history();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}", render).taking(&["from"]).of_history();
 
 /// The resources on a page.
 const RESOURCES: usize = 25;

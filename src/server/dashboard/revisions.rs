@@ -13,7 +13,9 @@ use crate::server::prelude::*;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, HistoryFilter, Outcome};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render).of_history();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render)
+    .taking(&["source", "actor", "resource", "outcome", "before"])
+    .of_history();
 
 /// How many records are found at once, and how many are read for one page.
 const RECORDS: usize = 50;

@@ -16,7 +16,8 @@ use crate::server::operations::history::document::{FieldBlame, HistoryItem, Hist
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).of_history();
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).taking(&["before"]).of_history();
 
 /// The changes on a page.
 const CHANGES: usize = 10;

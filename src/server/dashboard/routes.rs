@@ -11,7 +11,8 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render).of_writer();
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/routes", render).taking(&["search", "source", "access", "sort", "after"]).of_writer();
 
 /// The most hostports in a row.
 const MOST_HOSTPORTS: usize = 2;

@@ -19,7 +19,8 @@ use crate::server::operations::sources::view::{SourceState, SourceView, SyncView
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources/{p0}", render).of_history().of_writer();
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/sources/{p0}", render).taking(&["done"]).of_history().of_writer();
 
 /// The attempts that are shown, and the records that are read for them.
 const ATTEMPTS: usize = 10;

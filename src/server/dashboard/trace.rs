@@ -6,13 +6,18 @@ use super::elements::{self, Tone, badge, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
+use crate::server::http::page::AT;
 use crate::server::operations::trace::RequestToTrace;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/trace", render).at_revisions();
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/trace", render).taking(&["method", "url", "client_ip", "user_agent", AT, "from"]);
 
 /// The text before a URL is entered.
-const NONE: &str =
-    "Enter a URL, such as shop.example.com/cart. Nothing is sent: the answer is computed from the configuration.";
+const NONE: &str = "Enter a URL. Nothing is sent: the answer is computed from the configuration.";
+/// What can be entered.
+const HELP: &str = "A URL has a host and, if it matters, a scheme, a port and a path: shop.example.com/cart is \
+                    https://shop.example.com:443/cart. Queries do not matter. Leave the client IP and the user agent empty if \
+                    they are unknown: the trace then says what depends on them.";
 /// The methods in the form.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
@@ -29,7 +34,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (form(request, &asked))
         @match parsed {
             None => (nothing(NONE)),
-            Some(Err(fault)) => p.error role="alert" { (fault.message) },
+            Some(Err(fault)) => p.error role="alert" { (fault.message) @if let Some(help) = &fault.help { "; " (help) } },
             Some(Ok(traced)) => (answer(request, &traced)),
         }
     };
@@ -45,12 +50,13 @@ fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
                     @for method in METHODS { option selected[asked.method.eq_ignore_ascii_case(method)] { (method) } }
                 }
             }
-            label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false"; }
+            label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false" aria-describedby="help"; }
             label { "Client IP " input type="text" name="client_ip" value=(asked.client_ip) placeholder="any"; }
             label { "User agent " input type="text" name="user_agent" value=(asked.user_agent) placeholder="any"; }
             label { "Revision or commit " input type="text" name="at" value=(at) placeholder="current"; }
             button { "Trace" }
         }
+        p.help id="help" { (HELP) }
     }
 }
 

@@ -163,8 +163,26 @@ fn a_trace_shows_the_way_and_who_lost() {
     let before = browser.page("/ui/trace?url=shop.example.com%2Fcart&at=2");
     assert!(before.contains("No route of the edge matches") && before.contains("at revision 2"), "{before}");
     assert!(browser.page("/ui/trace?url=other.example.com").contains("is served by no edge"));
-    assert!(browser.page("/ui/trace?url=ftp%3A%2F%2Fx").contains("role=\"alert\""));
+    let malformed = browser.page("/ui/trace?url=ftp%3A%2F%2Fx");
+    assert!(malformed.contains("role=\"alert\"") && malformed.contains("write a host and a path"), "{malformed}");
+    assert!(malformed.contains("aria-describedby=\"help\"") && malformed.contains("id=\"help\""), "{malformed}");
     assert_eq!(browser.get("/ui/trace?url=shop.example.com&at=99").status, 404);
+}
+
+#[test]
+fn a_misspelt_parameter_is_refused_rather_than_ignored() {
+    let server = Server::start();
+    let browser = Browser::signed_in(&server, &server.viewer);
+    for (page, message) in [
+        ("routes?acces=open", "unknown query parameter `acces`; did you mean `access`?"),
+        ("edges?at=1", "unknown query parameter `at`"),
+        ("server?x=1", "unknown query parameter `x`"),
+        ("rollback?to=1&to=2", "duplicate query parameter `to`"),
+    ] {
+        let answer = browser.get(&format!("/ui/{page}"));
+        assert!(answer.status == 400 && answer.text.starts_with("<!DOCTYPE html>"), "{page}: {}", answer.text);
+        assert!(answer.text.contains(message), "{page}: {}", answer.text);
+    }
 }
 
 #[test]

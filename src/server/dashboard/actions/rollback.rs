@@ -24,7 +24,8 @@ use crate::server::resources::at_revision;
 const PATH: &str = "/ui/rollback";
 
 /// Everybody who reads can plan a rollback, like over the API.
-static PAGE: DashboardPage = DashboardPage::new(PATH, without_plan).before_form(Intent::Propose);
+static PAGE: DashboardPage =
+    DashboardPage::new(PATH, without_plan).taking(&["to", "source", "max_deletes"]).before_form(Intent::Propose);
 
 pub(in crate::server::dashboard) static ACTION: DashboardAction =
     DashboardAction { path: PATH, intent: Intent::Propose, make: |form| Box::pin(apply(form)) };

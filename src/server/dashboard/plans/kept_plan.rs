@@ -9,7 +9,8 @@ use crate::server::handler_prelude::*;
 use crate::server::operations::reconciliation::kept_plans::KeptPlan;
 
 /// The address names a plan, whose source decides who may read it.
-pub(in crate::server::dashboard) static PAGE: DashboardPage = DashboardPage::new("/ui/plans/{p0}", render).of_writer();
+pub(in crate::server::dashboard) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/plans/{p0}", render).taking(&["from"]).of_writer();
 
 /// The changes on a page.
 const CHANGES: usize = 50;
