@@ -85,6 +85,11 @@ pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     }
 }
 
+/// Describes an owner, by the description of a key if there is one. Anything else that suspends a source has none.
+pub(crate) fn owner_of(owner: &str, description: &str) -> String {
+    if description.is_empty() { owner.to_owned() } else { format!("\"{}\" ({owner})", escaped(description)) }
+}
+
 /// Manifests whose state a rollback left: the loop that follows their source does not apply them again (D78).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedManifests {

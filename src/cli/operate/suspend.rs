@@ -68,12 +68,13 @@ impl Args {
                 let until = self.time.map(|time| since.checked_add(time)).transpose().map_err(|_| too_long())?;
                 let suspension = Suspension::new(self.reason, "command line", since, until)?;
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
-                let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
+                let state = store.snapshot();
+                let is_known = state.iter().any(|entry| entry.is_owned_by(&self.source));
                 let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
                 if !is_known {
                     say(&format!("No resource belongs to source {}: check the name.", self.source));
                 }
-                (None, replaced.map(SuspensionView::new))
+                (None, replaced.map(|replaced| SuspensionView::new(replaced, &state)))
             }
         };
         match named {

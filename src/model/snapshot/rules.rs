@@ -194,6 +194,14 @@ pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, R
     keys.filter(|(scope, role)| *role == Role::Editor && scope.is_none_or(KeyScope::may_apply_all)).count()
 }
 
+/// Returns the description of the newest key of an owner that has one; empty if there is none among the newest keys. It says
+/// more than the ID.
+pub(crate) fn owner_description<'s>(snapshot: &'s Snapshot, owner: &str) -> &'s str {
+    let mut newest = keys(snapshot).take(MOST_LOOKED_AT).map(|(_, key)| key);
+    let described = newest.find(|key| key.owner_id == owner && !key.description.is_empty());
+    described.map_or("", |key| key.description.as_str())
+}
+
 /// Returns the owners of keys that may do everything, at most three. Of many keys, only the newest and the oldest are looked at:
 /// a refusal names them, and a page can have one for each row.
 pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {

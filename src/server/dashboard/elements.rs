@@ -6,15 +6,12 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::page::PageRequest;
-use crate::model::ApiKey;
 use crate::model::author::PERSON;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::prelude::*;
 
-/// The most keys that are looked at for the description of an owner.
-const MOST_LOOKED_AT: usize = 1000;
 /// The digits of a commit that are shown.
 const COMMIT_DIGITS: usize = 10;
 
@@ -136,12 +133,10 @@ pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
     linked(forge.commit(id).as_deref(), shown)
 }
 
-/// An owner by the description of the newest key that has one, which says more than the ID.
+/// An owner by the description of a key, or by the ID.
 pub(super) fn owner(request: &PageRequest, id: &str) -> Markup {
-    let newest = request.snapshot.newest_first(Kind::ApiKey, None, u64::MAX).take(MOST_LOOKED_AT);
-    let mut keys = newest.filter_map(|entry| entry.spec_as::<ApiKey>());
-    let described = keys.find(|key| key.owner_id == id && !key.description.is_empty());
-    html! { b title=(id) { (described.map_or(id, |key| key.description.as_str())) } }
+    let description = rules::owner_description(&request.snapshot, id);
+    html! { b title=(id) { (if description.is_empty() { id } else { description }) } }
 }
 
 /// A place in a file at a commit, with a link to the forge of its source.

@@ -60,7 +60,7 @@ impl fmt::Debug for Outbox {
 impl SourceObserver for Outbox {
     fn observe(&self, handle: &SourceHandle) {
         let now = OnceCell::new();
-        let now = || now.get_or_init(|| SourceSnapshot::new(handle));
+        let now = || now.get_or_init(|| SourceSnapshot::new(handle, self.store.snapshot()));
         self.transitions.note_source(
             &handle.source,
             self.store.snapshot().revision,

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::events::EventType;
 use super::message::{commit_text, line};
 use super::transitions::{EventContent, ObservedSource, ReportedState};
+use crate::model::author::owner_of;
 use crate::model::key::segment;
 use crate::model::{DriftState, Name, Severity};
 use crate::plan::format::json::Item;
@@ -27,15 +28,17 @@ pub(super) struct SourceSnapshot<'f> {
     condition: Condition,
     status: SourceStatus,
     suspension: Option<Suspension>,
+    /// The descriptions of API keys.
+    state: Arc<Snapshot>,
 }
 
 impl<'f> SourceSnapshot<'f> {
     /// Reads the state of a source.
-    pub(super) fn new(handle: &'f SourceHandle) -> Self {
+    pub(super) fn new(handle: &'f SourceHandle, state: Arc<Snapshot>) -> Self {
         let suspension = handle.suspension();
         // The loop writes the status first.
         let condition = handle.health.condition();
-        Self { handle, condition, status: handle.status.current(), suspension }
+        Self { handle, condition, status: handle.status.current(), suspension, state }
     }
 
     /// The notification that is due.
@@ -125,7 +128,7 @@ impl<'f> SourceSnapshot<'f> {
             "errors_omitted": errors_omitted,
             "drifted": drifted,
             "drifted_omitted": if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
-            "suspension": self.suspension.clone().map(SuspensionView::new),
+            "suspension": self.suspension.clone().map(|it| SuspensionView::new(it, &self.state)),
         });
         let text = line(&format!("Source `{source}` {}", self.text(r#type, reported)));
         EventContent { r#type, source: Some(source.to_owned()), kind: None, text, data }
@@ -148,6 +151,7 @@ impl<'f> SourceSnapshot<'f> {
             (EventType::SourceDrifted, _) => format!("has drifted: {}", self.drift()),
             (EventType::SourceSuspended, _) => match &self.suspension {
                 Some(Suspension { reason, by, until, .. }) => {
+                    let by = owner_of(by, rules::owner_description(&self.state, by));
                     let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
                     format!("is suspended by {by}{until}: {reason}")
                 }

@@ -18,7 +18,7 @@ fn a_suspended_source_is_synced_and_not_applied() {
     assert_eq!((run.code, run.err.contains(": emergency")), (0, true), "{}", run.all());
     assert!(!run.err.contains("replaces"), "{}", run.err);
     let run = client(&folder, &serve, "suspend shop --reason emergency --for 2h");
-    let said = "\nThis replaces an earlier suspension: suspended by usr_";
+    let said = "\nThis replaces an earlier suspension: suspended by \"first admin\" (usr_";
     assert!(run.code == 0 && run.err.contains(said) && run.err.ends_with(": emergency\n"), "{}", run.all());
     folder.write("shop/one.yaml", &edge("one", "new"));
     folder.write("docs/two.yaml", &edge("two", "other"));
@@ -36,7 +36,7 @@ fn a_suspended_source_is_synced_and_not_applied() {
     }
     assert!(serve.get("/metrics").body.contains("edgewright_source_suspended{source=\"shop\"} 1"));
     let run = client(&folder, &serve, "status");
-    assert!(run.code == 2 && run.out.contains("shop: suspended by usr_"), "{}", run.all());
+    assert!(run.code == 2 && run.out.contains("shop: suspended by \"first admin\" (usr_"), "{}", run.all());
     // A fix over the API stands, and what is invalid is still reported.
     folder.write("shop/one.yaml", "kind: Nothing\n");
     until("the error", || status(&serve, "shop")["counts"]["errors"].as_u64().filter(|errors| *errors > 0));

@@ -8,7 +8,7 @@ use crate::cli::output::age::age;
 use crate::cli::output::list::{SortKey, no_column};
 use crate::cli::output::table::titled;
 use crate::cli::prelude::*;
-use crate::model::author::key_of;
+use crate::model::author::{key_of, owner_of};
 use crate::plan::format::json::Item;
 use crate::server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView};
 
@@ -123,7 +123,8 @@ fn counted(counts: &SourceCounts) -> String {
 
 /// The author, reason and end of a suspension.
 pub(crate) fn suspension_text(suspension: &SuspensionView) -> String {
-    let SuspensionView { reason, by, since, until } = suspension;
+    let SuspensionView { reason, by, by_description, since, until } = suspension;
+    let by = owner_of(by, by_description);
     let until = if until.is_empty() { "until it is resumed".to_owned() } else { format!("until {until}") };
     format!("suspended by {by} since {since} {until}: {reason}")
 }

@@ -152,7 +152,8 @@ mod tests {
             assert_eq!(view(state, reason).drift_repair(), expected);
         }
         let until = "2027-02-01T00:00:00Z".to_owned();
-        let suspension = SuspensionView { reason: String::new(), by: String::new(), since: String::new(), until };
+        let (reason, by, by_description, since) = Default::default();
+        let suspension = SuspensionView { reason, by, by_description, since, until };
         let mut suspended = view(SourceState::Suspended, Reason::Suspended);
         suspended.suspension = Some(suspension);
         assert_eq!(suspended.drift_repair(), DriftRepair::Resumed("2027-02-01T00:00:00Z"));

@@ -118,8 +118,9 @@ impl SourceInPath {
             let (app, name) = (&self.app, self.handle.source.as_str());
             let source = followed(app, name)?;
             let before = change(&source)?;
-            let mut found = view(app, &app.served.store.snapshot(), name)?;
-            found.replaced_suspension = before.map(SuspensionView::new);
+            let state = app.served.store.snapshot();
+            let mut found = view(app, &state, name)?;
+            found.replaced_suspension = before.map(|before| SuspensionView::new(before, &state));
             let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
             Ok(response::resource(StatusCode::OK, &rendered))
         })
@@ -237,7 +238,7 @@ pub(crate) fn views(
     let observed = followed.iter().zip(conditions.into_iter().zip(&statuses)).zip(drift);
     let view = |((handle, observed), drift): ((&Arc<SourceHandle>, (Condition, &SourceStatus)), KnownDrift)| {
         let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
-        let view = SourceView::followed(handle, observed, &all, count, &served.base_urls.base_url);
+        let view = SourceView::followed(handle, observed, &all, count, snapshot, &served.base_urls.base_url);
         view.with_drift(drift, snapshot.revision)
     };
     let mut views: Vec<SourceView> = observed.map(view).collect();

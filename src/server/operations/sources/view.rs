@@ -148,8 +148,11 @@ pub(crate) enum SourceState {
 pub(crate) struct SuspensionView {
     /// The reason that the caller gave.
     pub reason: String,
-    /// The owner of the API key that suspended it, `command line` or `configuration file`.
+    /// The owner of the API key that suspended it, the name of a person, `command line` or `configuration file`.
     pub by: String,
+    /// The description of the newest key of the owner that has one, or empty.
+    #[serde(default)]
+    pub by_description: String,
     /// When it began.
     pub since: String,
     /// When the suspension ends; empty if it has no end.
@@ -298,6 +301,7 @@ impl SourceView {
         (condition, status): (Condition, &SourceStatus),
         others: &[(&str, &SourceStatus)],
         owned: usize,
+        state: &Snapshot,
         base_url: &str,
     ) -> Self {
         let findings = &status.findings;
@@ -324,7 +328,7 @@ impl SourceView {
             interval_seconds: handle.settings.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(SyncView::new),
             last_applied: status.applied.as_ref().map(SyncView::new),
-            suspension: suspension.map(SuspensionView::new),
+            suspension: suspension.map(|suspension| SuspensionView::new(suspension, state)),
             next_sync_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             syncs_begun: status.begun,
             syncs_ended: status.ended,
@@ -446,10 +450,11 @@ impl fmt::Display for SourceState {
 }
 
 impl SuspensionView {
-    /// Describes a suspension.
-    pub(crate) fn new(suspension: Suspension) -> Self {
+    /// Describes a suspension. `state` has the present descriptions of API keys.
+    pub(crate) fn new(suspension: Suspension, state: &Snapshot) -> Self {
         Self {
             reason: suspension.reason,
+            by_description: rules::owner_description(state, &suspension.by).to_owned(),
             by: suspension.by,
             since: suspension.since.to_string(),
             until: suspension.until.map(|until| until.to_string()).unwrap_or_default(),

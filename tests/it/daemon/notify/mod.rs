@@ -263,6 +263,8 @@ fn drift_suspension_and_recovery_are_told() {
         (&suspended["type"], &suspended["data"]["suspension"]["reason"]),
         (&json!("source.suspended"), &json!("a fix"))
     );
+    assert_eq!(suspended["data"]["suspension"]["by_description"], "first admin", "{suspended}");
+    assert!(suspended["text"].as_str().unwrap().contains("is suspended by \"first admin\" (usr_"), "{suspended}");
     assert_eq!(serve.call("PATCH", &path, r#"{"description":"first"}"#).status, 200);
     until("the sync", || (serve.get("/sources/shop").json()["conditions"][0]["reason"] == "InSync").then_some(()));
     assert_eq!(serve.call("POST", "/sources/shop/resume", "{}").status, 200);
