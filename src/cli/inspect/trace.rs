@@ -11,7 +11,7 @@ use crate::cli::output::table::table;
 use crate::cli::store::store_args::snapshot_of;
 use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
-use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport};
+use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TlsInTrace, TraceReport};
 
 /// The methods that alone are no URL, although a host could have such a name.
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
@@ -74,6 +74,7 @@ impl TraceBeforePlan {
         let was = &self.report;
         let is_same = (&was.edge, was.route(), &was.modules) == (&last.edge, last.route(), &last.modules);
         match self.difference.as_deref() {
+            Some("") if is_same && was.tls != last.tls => "The plan changes only the certificate.".to_owned(),
             Some("") if is_same => "The plan does not change the handling of this request.".to_owned(),
             Some("") => "The plan changes the edge, route or modules of this request, which treat it alike.".to_owned(),
             Some(words) => format!("The plan changes the handling of this request: {}", escaped(words)),
@@ -144,9 +145,9 @@ impl Args {
         let before = before.filter(|_| self.after).map(|before| {
             let then = trace(&before, request);
             let difference = request_difference([(&before, &then), (&after, &now)], request.port);
-            TraceBeforePlan { report: TraceReport::new(request, &then), difference: Some(difference) }
+            TraceBeforePlan { report: TraceReport::new(request, &then, &before), difference: Some(difference) }
         });
-        Ok((before, TraceReport::new(request, &now)))
+        Ok((before, TraceReport::new(request, &now, &after)))
     }
 
     /// The store before the plan. A missing one is not an empty one: the server of a variable, which does not count, may be meant.
@@ -206,7 +207,7 @@ impl Args {
 
 /// Traces a request through a state.
 fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
-    TraceReport::new(request, &trace(snapshot, request))
+    TraceReport::new(request, &trace(snapshot, request), snapshot)
 }
 
 fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
@@ -221,8 +222,15 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
     let by_match = trace.route().map(|route| format!("by {} {}", route.match_type, route.r#match)).unwrap_or_default();
     let name = |name: Option<&String>| name.map_or("(not owned)", String::as_str).to_owned();
     let mut head = vec![vec!["edge".to_owned(), name(edge.name.as_ref()), by_hostport, edge.id.clone()]];
+    if let Some(TlsInTrace { certificate_id: Some(id), certificate_name, valid }) = &trace.tls {
+        let validity = if *valid { "certificate" } else { "certificate, not valid now" };
+        head.push(vec!["tls".to_owned(), name(certificate_name.as_ref()), validity.to_owned(), id.clone()]);
+    }
     head.extend(trace.route().map(|it| vec!["route".to_owned(), name(it.name.as_ref()), by_match, it.id.clone()]));
     out.push_str(&table("", &head));
+    if let Some(TlsInTrace { certificate_id: None, .. }) = &trace.tls {
+        let _ = writeln!(out, "No certificate covers {}: the gateway needs one of its own.", escaped(&edge.hostport));
+    }
     if trace.route().is_none() {
         let _ = writeln!(out, "No route matches.");
     }

@@ -7,7 +7,7 @@ use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
 use crate::server::http::page::AT;
-use crate::server::operations::trace::RequestToTrace;
+use crate::server::operations::trace::{RequestToTrace, TlsInTrace};
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/trace", render).taking(&["method", "url", "client_ip", "user_agent", AT, "from"]);
@@ -73,6 +73,15 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
             li { h3 { "Edge" }
                 p { (named_link(request, &edge.edge))
                     " by " code { (edge.hostport) } }
+                @match TlsInTrace::new(edge, &request.snapshot) {
+                    Some(TlsInTrace { certificate_id: Some(id), certificate_name, valid }) => {
+                        p { "presents the certificate "
+                            a href=(request.to("certificates")) title=(id.as_str()) { (certificate_name.as_deref().unwrap_or(id.as_str())) }
+                            @if !valid { " " (badge(Tone::Bad, "not valid now")) } }
+                    },
+                    Some(_) => p { (badge(Tone::Warning, "no certificate")) " covers the host: the gateway needs one of its own" },
+                    None => {},
+                }
                 @if edge.passes_through { p { "passes TLS through, and cannot see the path" } }
             }
             @match taken {

@@ -5,7 +5,7 @@ use std::sync::Weak;
 use super::certificates::{Candidate, CertificateValidity, Certificates};
 use super::edges::{termination, tls_host};
 use super::view::GatewayTermination;
-use crate::model::HttpsEdge;
+use crate::model::{Entry, HttpsEdge};
 use crate::server::prelude::*;
 
 /// A hostport that terminates TLS.
@@ -26,19 +26,38 @@ pub(in crate::server) struct TlsHostports {
     by_certificate: HashMap<String, Vec<usize>>,
 }
 
+impl TlsHostport {
+    /// Finds a hostport of an edge; none if the edge terminates no TLS there.
+    pub(in crate::server) fn find(snapshot: &Snapshot, edge: &Key, hostport: &str) -> Option<Self> {
+        let entry = snapshot.get(edge)?;
+        Self::new(entry, entry.spec_as::<HttpsEdge>()?, hostport, &Certificates::new(snapshot))
+    }
+
+    fn new(entry: &Entry, edge: &HttpsEdge, hostport: &str, certificates: &Certificates<'_>) -> Option<Self> {
+        let terminates = termination(edge) == GatewayTermination::Edge;
+        let (host, _, true) = tls_host(hostport, terminates)? else { return None };
+        let candidates = certificates.for_host(&host, edge, entry.claim.as_deref());
+        let certificates = candidates.into_iter().map(Candidate::validity).collect();
+        Some(Self { hostport: hostport.to_owned(), edge: entry.key.clone(), certificates })
+    }
+
+    /// The ID of the certificate that gateways present at a time, and whether it is valid then. If none is, it is the one that
+    /// they prefer.
+    pub(in crate::server) fn presented(&self, now: Timestamp) -> Option<(&str, bool)> {
+        let valid = self.certificates.iter().find(|it| it.is_valid(now));
+        let shown = valid.or_else(|| self.certificates.first())?;
+        Some((shown.id.as_str(), valid.is_some()))
+    }
+}
+
 impl TlsHostports {
     /// Finds the hostports of a revision.
     fn new(snapshot: &Snapshot) -> Self {
         let (certificates, mut found) = (Certificates::new(snapshot), Self::default());
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
-            let terminates = termination(edge) == GatewayTermination::Edge;
-            for text in edge.hostports.iter().filter(|_| terminates) {
-                let Some((host, _, true)) = tls_host(text, terminates) else { continue };
-                let candidates = certificates.for_host(&host, edge, entry.claim.as_deref());
-                let certificates = candidates.into_iter().map(Candidate::validity).collect();
-                found.all.push(TlsHostport { hostport: text.clone(), edge: entry.key.clone(), certificates });
-            }
+            let hostports = edge.hostports.iter();
+            found.all.extend(hostports.filter_map(|text| TlsHostport::new(entry, edge, text, &certificates)));
         }
         found.all.sort_by(|one, other| one.hostport.cmp(&other.hostport));
         for (place, hostport) in found.all.iter().enumerate() {

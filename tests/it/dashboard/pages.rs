@@ -332,6 +332,15 @@ fn a_certificate_names_the_hostports_that_present_it() {
     assert!(page.contains("1 host:port terminates TLS and has no certificate"), "{page}");
     assert!(page.contains(">2126-10-27</time>"), "a date that is far away is no count of days: {page}");
     let overview = browser.page("/ui/");
+    // A trace shows which certificate clients get.
+    let traced = |url: &str| browser.page(&format!("/ui/trace?url={url}"));
+    let shown = |page: &str| {
+        (page.contains("presents the certificate"), page.contains("no certificate</span> covers the host"))
+    };
+    assert_eq!(shown(&traced("shop.example.com")), (true, false));
+    assert!(traced("shop.example.com").contains(certificate.str("/id")));
+    assert_eq!(shown(&traced("shop.test")), (false, true));
+    assert_eq!(shown(&traced("http://shop.example.com")), (false, false));
     let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
     assert!(overview.contains(told), "{overview}");
 }

@@ -30,6 +30,7 @@ fn manifests_alone_tell_the_edge_the_route_and_the_modules() {
     let run = folder.ok(&format!("{line} Mozilla/5.0"));
     assert!(run.out.starts_with("GET shop.example.com:443/checkout/pay\n"), "{}", run.out);
     assert_line(&run, "edge storefront by shop.example.com:443 edghts_");
+    assert_line(&run, "tls shop certificate cert_");
     assert_line(&run, "route checkout by path_prefix /checkout edghtsrt_");
     assert_line(&run, "* checkout path_prefix /checkout handles the request edghtsrt_");
     assert_line(&run, "- home exact_path / path differs edghtsrt_");
@@ -80,6 +81,7 @@ fn an_edge_that_passes_tls_through_goes_by_the_host() {
     let folder = Folder::with_storefront();
     let run = folder.ok("trace https://pay.example.com/any/path --manifests storefront");
     assert_line(&run, "edge payments by pay.example.com:443; TLS is passed through edghts_");
+    assert!(!run.out.contains("\ntls ") && !run.out.contains("No certificate"), "{}", run.out);
     assert_line(&run, "route cards by path_prefix pay.example.com edghtsrt_");
     assert_line(&run, "- card-vault path_prefix vault.example.com host differs");
 }

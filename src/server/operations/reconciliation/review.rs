@@ -71,14 +71,14 @@ pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
 
 /// The ways of a request at a revision and once a plan is applied to it.
 pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &PlanResult) -> TraceOfPlan {
-    let report = |traced: &Trace| TraceReport::new(request, traced);
+    let report = |traced: &Trace, state: &Snapshot| TraceReport::new(request, traced, state);
     let then = trace(snapshot, request);
     let after = state_after(snapshot, planned).map(|state| {
         let now = trace(&state, request);
-        (report(&now), request_difference([(snapshot, &then), (&state, &now)], request.port))
+        (report(&now, &state), request_difference([(snapshot, &then), (&state, &now)], request.port))
     });
     let (after, difference) = after.unzip();
-    TraceOfPlan { before: report(&then), after, difference }
+    TraceOfPlan { before: report(&then, snapshot), after, difference }
 }
 
 /// The routing at a revision, and after a plan is applied to it.

@@ -5,7 +5,7 @@ pub(super) mod report;
 
 use crate::{routing::trace, server::handler_prelude::*};
 
-pub(crate) use report::{HeaderToTrace, RequestToTrace, TraceReport};
+pub(crate) use report::{HeaderToTrace, RequestToTrace, TlsInTrace, TraceReport};
 
 /// The path.
 pub(crate) const PATH: &str = "/trace";
@@ -29,5 +29,5 @@ async fn create(
     let request = request.parse().map_err(ApiError::new)?;
     let place = admissions.searches.for_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
-    place.run(move |_| json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))).await
+    place.run(move |_| json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request), &snapshot))).await
 }

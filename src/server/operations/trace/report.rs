@@ -1,7 +1,8 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
 use crate::model::diagnostics::Check;
-use crate::routing::{HostRank, Named, RouteDecision, Trace, TracedRequest};
+use crate::routing::{EdgeChoice, HostRank, Named, RouteDecision, Trace, TracedRequest};
+use crate::server::gateway_feed::presented::TlsHostport;
 use crate::server::prelude::*;
 
 /// A client's request to trace.
@@ -43,6 +44,9 @@ pub(crate) struct TraceReport {
     pub request: String,
     /// The edge that takes the request; null if no edge serves its host and port.
     pub edge: Option<EdgeInTrace>,
+    /// The TLS at the host and port; null if the edge terminates none there.
+    #[serde(default)]
+    pub tls: Option<TlsInTrace>,
     /// The routes of the edge, starting with the one that takes the request.
     pub routes: Vec<RouteInTrace>,
     /// The modules that the request passes, in processing order, up to the first that refuses it.
@@ -62,6 +66,18 @@ pub(crate) struct EdgeInTrace {
     pub wildcard: bool,
     /// Whether the edge passes TLS through, and so cannot see the path.
     pub passes_through: bool,
+}
+
+/// The TLS at a host and port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TlsInTrace {
+    /// The ID of the certificate that gateways present, or null if no certificate covers the hostport of the edge: then the gateway
+    /// needs one of its own.
+    pub certificate_id: Option<String>,
+    /// The name of the certificate in the manifests, or null if no source owns it.
+    pub certificate_name: Option<String>,
+    /// Whether the certificate is valid now.
+    pub valid: bool,
 }
 
 /// A route that could take a request.
@@ -102,9 +118,22 @@ impl RequestToTrace {
     }
 }
 
+impl TlsInTrace {
+    /// The TLS at the hostport of an edge; none if the edge terminates none there.
+    pub(in crate::server) fn new(choice: &EdgeChoice, state: &Snapshot) -> Option<Self> {
+        let hostport = TlsHostport::find(state, &choice.edge.key, &choice.hostport)?;
+        let Some((id, valid)) = hostport.presented(clock::now()) else {
+            return Some(Self { certificate_id: None, certificate_name: None, valid: false });
+        };
+        let entry = state.get(&Key::new(Kind::TlsCertificate, Id::new(id)));
+        let certificate_name = entry.and_then(|entry| entry.name()).map(str::to_owned);
+        Some(Self { certificate_id: Some(id.to_owned()), certificate_name, valid })
+    }
+}
+
 impl TraceReport {
-    /// Describes a trace.
-    pub(crate) fn new(request: &TracedRequest, trace: &Trace) -> Self {
+    /// Describes a trace through a state.
+    pub(crate) fn new(request: &TracedRequest, trace: &Trace, state: &Snapshot) -> Self {
         let id_and_name = |named: &Named| (named.key.id.to_string(), named.name.clone());
         let edge = trace.edge.as_ref().map(|choice| {
             let (id, name) = id_and_name(&choice.edge);
@@ -131,7 +160,8 @@ impl TraceReport {
             effect: step.effect.as_str().to_owned(),
             note: step.note.clone(),
         });
-        Self { request: request.to_string(), edge, routes: routes.collect(), modules: modules.collect() }
+        let tls = trace.edge.as_ref().and_then(|choice| TlsInTrace::new(choice, state));
+        Self { request: request.to_string(), edge, tls, routes: routes.collect(), modules: modules.collect() }
     }
 
     /// The route that takes the request.

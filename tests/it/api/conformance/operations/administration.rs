@@ -98,6 +98,7 @@ fn trace_row() -> Row {
         .shows("/request", json!("GET trace{n}.example:443/cart/1"))
         .shows("/edge/id", json!("{edge}"))
         .shows("/edge/name", Value::Null)
+        .shows("/tls/certificate_id", Value::Null)
         .shows("/routes/0/id", json!("{route}"))
         .shows("/routes/0/taken", json!(true))
         .shows("/modules/0/module", json!("backend"))
