@@ -7,7 +7,7 @@ use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::manifests::planned_state::planned_state;
 use crate::cli::manifests::review::SurroundingArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
-use crate::cli::output::table::table;
+use crate::cli::output::table::{table, wide_table, wrapped_table};
 use crate::cli::store::store_args::snapshot_of;
 use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
@@ -227,7 +227,8 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
         head.push(vec!["tls".to_owned(), name(certificate_name.as_ref()), validity.to_owned(), id.clone()]);
     }
     head.extend(trace.route().map(|it| vec!["route".to_owned(), name(it.name.as_ref()), by_match, it.id.clone()]));
-    out.push_str(&table("", &head));
+    // A part of an ID is of no use.
+    out.push_str(&wide_table(&head));
     if let Some(TlsInTrace { certificate_id: None, .. }) = &trace.tls {
         let _ = writeln!(out, "No certificate covers {}: the gateway needs one of its own.", escaped(&edge.hostport));
     }
@@ -242,9 +243,10 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
     let modules = (1..)
         .zip(&trace.modules)
         .map(|(number, step)| vec![number.to_string(), step.module.clone(), step.effect.clone(), step.note.clone()]);
-    let sections: [(&str, Vec<Vec<String>>); 2] =
-        [("routes considered", routes.collect()), ("modules, in processing order", modules.collect())];
+    let (routes, modules): (Vec<Vec<String>>, Vec<Vec<String>>) = (routes.collect(), modules.collect());
+    let sections =
+        [("routes considered", table("  ", &routes)), ("modules, in processing order", wrapped_table("  ", &modules))];
     for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
-        let _ = write!(out, "\n{title}\n{}", table("  ", &rows));
+        let _ = write!(out, "\n{title}\n{rows}");
     }
 }

@@ -1,7 +1,9 @@
 //! Tables. On a terminal that is narrower than a table, the widest cells are shortened, but no key, and paths last. A wide table
-//! is never shortened.
+//! is never shortened, and a wrapped one has more lines instead.
 
 use std::borrow::Cow;
+
+use textwrap::{WordSeparator, WordSplitter, WrapAlgorithm};
 
 use super::stdout::terminal_width;
 use crate::cli::prelude::*;
@@ -39,6 +41,35 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
 /// Aligns the columns of rows, and keeps every cell whole.
 pub(crate) fn wide_table<C: AsRef<str>>(rows: &[Vec<C>]) -> String {
     aligned("", rows, None)
+}
+
+/// Aligns the columns of rows, and wraps the last one on a terminal. Its cells are texts that nothing else shows whole.
+pub(crate) fn wrapped_table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
+    let whole = aligned(indent, rows, None);
+    terminal_width().map(|room| wrapped(&whole, last_column(indent, rows), room)).unwrap_or(whole)
+}
+
+/// Where the last of some columns begins.
+fn last_column<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> usize {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| escaped(cell.as_ref()).chars().count()).max().unwrap_or_default().min(WIDEST)
+    };
+    let before: usize = (0..columns.saturating_sub(1)).map(|column| width(column) + GAP.len()).sum();
+    indent.len() + before
+}
+
+/// Wraps lines between words, and aligns what follows with a column.
+fn wrapped(lines: &str, column: usize, room: usize) -> String {
+    let indent = " ".repeat(column);
+    let options = textwrap::Options::new(room)
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .wrap_algorithm(WrapAlgorithm::FirstFit)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    lines.lines().map(|line| textwrap::fill(line, &options) + "\n").collect()
 }
 
 /// Aligns the columns of rows, and shortens cells if there is too little room.
@@ -147,6 +178,24 @@ mod tests {
         );
         assert!(!aligned("", &rows, None).contains('…'));
         assert_eq!((without_middle("/a/b", 4), without_middle("/abcdefgh", 7)), ("/a/b".into(), "/a…efgh".into()));
+    }
+
+    #[test]
+    fn the_last_column_wraps_between_words() {
+        let row = |number: &str, module: &str, note: &str| [number, module, "passes", note].map(str::to_owned).to_vec();
+        let rows =
+            [row("1", "backend", "bkd_1"), row("2", "response_headers", "+Content-Security-Policy, +Referrer-Policy")];
+        let whole = aligned("  ", &rows, None);
+        let column = last_column("  ", &rows);
+        assert_eq!(wrapped(&whole, column, 80), whole);
+        let lines = [
+            "  1  backend           passes  bkd_1",
+            "  2  response_headers  passes  +Content-Security-Policy,",
+            "                               +Referrer-Policy",
+        ];
+        assert_eq!(wrapped(&whole, column, 60), lines.map(|line| format!("{line}\n")).concat());
+        // A word that is longer than the room stays whole.
+        assert!(wrapped(&whole, column, 40).contains(" +Content-Security-Policy,\n"));
     }
 
     #[test]
