@@ -29,5 +29,9 @@ async fn create(
     let request = request.parse().map_err(ApiError::new)?;
     let place = admissions.searches.for_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
-    place.run(move |_| json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request), &snapshot))).await
+    place
+        .run(move |_| {
+            json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request), &snapshot))
+        })
+        .await
 }
