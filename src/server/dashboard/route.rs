@@ -49,7 +49,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             } }),
             ("ID", html! { code { (key.id.as_str()) } }),
         ]))
-        h2 id="way" { "The way of a request" }
+        h2 id="way" { "Request path" }
         ol.way aria-labelledby="way" {
             li { h3 { "Edge" } @for hostport in &edge_spec.hostports { p { code { (hostport) } } } }
             (edge::modules(edge_spec))

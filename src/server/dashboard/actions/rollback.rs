@@ -144,7 +144,7 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
         (plan.findings("", &ForgeLinks::default()))
         @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
-            h2 { "What becomes of the sources" }
+            h2 { "Effect on sources" }
             ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
         }
         (plan.changes())
