@@ -109,7 +109,7 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
     let changes = request.store().changes_of(&key.path(), before, CHANGES)?;
     let next = changes.last().filter(|_| changes.len() == CHANGES).map(|(header, _)| header.position.to_string());
     Ok(html! {
-        @if changes.is_empty() { (nothing("The history has no change of this route: it is older than what is kept.")) }
+        @if changes.is_empty() { (nothing("The history has no change to this route: the route is older than the history.")) }
         @for (header, change) in changes {
             @let effect = AccessEffect::from_change(&change).shown();
             @let item = HistoryItem::from_header(&header, "", &request.snapshot);
