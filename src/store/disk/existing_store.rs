@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path};
 
-use crate::{
-    files::if_exists,
-    store::error::{Doing, StoreError},
-};
+use crate::files::if_exists;
+use crate::store::error::{Doing, StoreError};
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.
