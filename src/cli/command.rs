@@ -93,7 +93,9 @@ pub(super) fn dispatch(
         Command::Validate(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Test(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Prove(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
-        Command::Serve(args) => without_server(args.run(config, &Cli::command(), matches)),
+        Command::Serve(args) => args
+            .run(config, &Cli::command(), matches)
+            .map_err(|failure| failure.with_help(Code::StoreLocked, ONE_SERVER)),
         Command::Status(mut args) => args.server.choose(&origins).and_then(|()| args.run()),
         Command::Suspend(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
@@ -130,6 +132,10 @@ pub(super) fn dispatch(
         Command::Healthcheck(args) => args.run(),
     }
 }
+
+/// The help for a second server on a store.
+const ONE_SERVER: &str =
+    "use the running server; or stop it first, or set --store to another store and --listen to another port";
 
 /// Leaves `--server` out of the help for a locked store: the command works on files alone.
 fn without_server(result: CommandResult) -> CommandResult {

@@ -1,6 +1,7 @@
 //! Errors of opening, reading and writing a store, and of commits.
 
-use std::{borrow::Cow, fmt, io, path::Path};
+use std::os::unix::fs::MetadataExt;
+use std::{borrow::Cow, fmt, fs, io, path::Path};
 
 use thiserror::Error;
 
@@ -37,13 +38,42 @@ impl StoreError {
 
     /// Creates the error of a failed file operation; `doing` completes "cannot …".
     pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
-        Self::new(Code::StoreFailed, format!("cannot {doing} {}: {error}", path.display()))
+        let failed = Self::new(Code::StoreFailed, format!("cannot {doing} {}: {error}", path.display()));
+        let help = if error.kind() == io::ErrorKind::PermissionDenied { other_owner_help(path) } else { None };
+        Self { help: help.map(Cow::Owned), ..failed }
     }
 
     /// Creates the error of a damaged file.
     pub fn corrupt(path: &Path, found: impl fmt::Display) -> Self {
         Self::new(Code::StoreCorrupt, format!("{} is damaged: {found}", path.display()))
     }
+}
+
+/// Returns the help for a path that this user cannot access because it, or the nearest visible folder above it, belongs to
+/// another one.
+fn other_owner_help(path: &Path) -> Option<String> {
+    let shown = |path: &Path| if path.as_os_str().is_empty() { Path::new(".").to_owned() } else { path.to_owned() };
+    let visible = path.ancestors().map(shown).find_map(|it| Some((fs::metadata(&it).ok()?.uid(), it)));
+    let (owner, path) = visible.filter(|(owner, _)| *owner != rustix::process::geteuid().as_raw())?;
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = user_name(&users, owner);
+    // sudo takes a number in this form, too.
+    let user = name.map_or_else(|| format!("#{owner}"), str::to_owned);
+    let path = path.display();
+    Some(format!(
+        "{path} belongs to user `{user}`: run the command as that user (`sudo -u '{user}' edgewright …`), use its \
+         server with `--server URL`, or change the owner"
+    ))
+}
+
+/// Returns the name of a user in the text of a `passwd` file.
+fn user_name(users: &str, id: u32) -> Option<&str> {
+    let id = id.to_string();
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1) == Some(id.as_str())).then_some(name)
+    })
 }
 
 impl From<StoreError> for Diagnostic {
@@ -95,4 +125,18 @@ pub enum Declined<E> {
 fn messages_of(refusal: &Refusal) -> String {
     let messages: Vec<&str> = refusal.faults.iter().map(|fault| fault.message.as_str()).collect();
     messages.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_folder_has_a_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nedgewright:x:998:997::/var/lib/edgewright:/bin/false\nodd\n";
+        assert_eq!(
+            (user_name(users, 998), user_name(users, 0), user_name(users, 99)),
+            (Some("edgewright"), Some("root"), None)
+        );
+    }
 }

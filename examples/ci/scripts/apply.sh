@@ -3,7 +3,7 @@
 # Usage: apply.sh SOURCE FOLDER
 #
 # Reads $REVIEW_DIR/plan-SOURCE.json. If the desired state or the calls to make are no longer those of the review, whoever
-# caused that, or there was no review, nothing is applied: the script makes the plan of now, and
+# caused that, or there was no review, nothing is applied: the script makes the current plan, and
 # exits with 5. If that plan is empty, for example because a job is run again, it exits with 0.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may apply the source.
 #
@@ -36,10 +36,10 @@ plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 prepare_review_dir "$report"
 if [ ! -f "$plan" ]; then
     reason="There is no reviewed plan of source '$source'."
-    echo "$reason The plan of now:"
+    echo "$reason The current plan:"
 else
     if [ -z "${APPROVED:-}" ]; then
-        # What opens or is weakened in the plan of now is so in the same plan of the review. Without a plan, nobody knows.
+        # What opens or is weakened in the current plan is so in the same plan of the review. Without a plan, nobody knows.
         with_surrounding plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
             status=$?
             echo "The plan of source '$source' failed. Nothing was applied." >&2
@@ -70,7 +70,7 @@ case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)
         summarize "$report"
-        echo "$reason Nothing was applied. Review the plan of now, which is above, and apply it with a run that asks for approval." >&2
+        echo "$reason Nothing was applied. Review the current plan above, and apply it with a run that asks for approval." >&2
         exit 5
         ;;
     *) exit "$status" ;;

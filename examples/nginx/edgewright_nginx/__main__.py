@@ -41,7 +41,7 @@ class Consumer:
                 # nginx cannot change from one address to all of them while it runs.
                 self._nginx.stop()
             elif self._nginx.run():
-                self._say("disk", "serving the configuration from the disk")
+                self._say("disk", "serving the last good configuration, from the disk")
         except Failed as error:
             self._say("disk", f"cannot serve the configuration from the disk: {error}")
 
@@ -54,7 +54,7 @@ class Consumer:
             self._said.pop("feed", None)
         except (Unavailable, BadFeed, OSError) as error:
             reached = False
-            self._say("feed", f"cannot read the configuration, serving the last good one: {error}")
+            self._say("feed", f"cannot read the configuration from {self._server.url}: {error}\n  {self._meanwhile()}")
         served = self._received is not None and self._serve(self._received)
         return reached, reached and served
 
@@ -85,6 +85,15 @@ class Consumer:
         self._said.pop("held", None)
         self._say("serve", f"refused revision {received.revision}, serving the last good one:{reason}")
         return False
+
+    def _meanwhile(self) -> str:
+        """What is served while the server cannot be read, and what to do."""
+        if self._received is not None:
+            return "still serving the last good configuration; trying again"
+        return (
+            "nothing is served yet; trying again. Check that the server runs at this URL, and that "
+            f"{self._server.token_file} has the token of a key with the role gateway"
+        )
 
     def _say(self, about: str, text: str) -> None:
         """Says something once, until it is over or different."""

@@ -129,7 +129,7 @@ fn sign_in(client: &ApiClient) -> Result<Secret, Failure> {
         }
         interval = answer.interval;
     }
-    let fault = Diagnostic::error(Code::Timeout, "nobody has entered the code in time");
+    let fault = Diagnostic::error(Code::Timeout, "the code was not entered in time");
     Err(fault.help("run the command again").into())
 }
 

@@ -34,9 +34,9 @@ pub(super) fn wide_keys_of(keys: &[ListedKey], roles: &HashMap<String, Role>) ->
 fn warning(count: usize) -> Option<String> {
     match count {
         0 => None,
-        1 => Some(format!("1 API key that is no admin's may apply every source: {REPLACE_IT}")),
+        1 => Some(format!("1 API key of a non-admin may apply every source: {REPLACE_IT}")),
         _ => Some(format!(
-            "{count} API keys that are no admin's may apply every source: create others with --apply SOURCE, and revoke them"
+            "{count} API keys of non-admins may apply every source: create others with --apply SOURCE, and revoke them"
         )),
     }
 }

@@ -25,10 +25,10 @@ use report::ReplayReport;
 ///
 /// Reads logs in the common and combined formats, also after the host, and as JSON of nginx or Envoy. Looks up each request in
 /// the store or server, and in the state after a change: the plan of manifests, or another revision. Counts the requests that
-/// are treated differently, in classes, those that a change opens first. Without --against, counts the requests of each route.
+/// are handled differently, by class; classes that open access come first. Without --against, counts the requests of each route.
 ///
-/// What a log does not tell, such as a session or a header, is shown as what a request depends on. The output has no
-/// addresses, paths or queries unless you ask for them. Sends no request and changes nothing.
+/// Facts that are not in a log, such as a session or a header, are listed as dependencies of a request. The output omits
+/// addresses, paths and queries unless you ask for them. Sends no request and changes nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Access logs, plain or compressed with gzip or zstd, or `-` for standard input.
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// Show the client addresses of examples.
     #[arg(long)]
     show_clients: bool,
-    /// Exit with code 2 if a request would be treated differently.
+    /// Exit with code 2 if a request would be handled differently.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
     /// Output format.

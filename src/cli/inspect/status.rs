@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// line. Ctrl-C ends it.
     #[arg(long, env = "EDGEWRIGHT_STATUS_WATCH")]
     watch: bool,
-    /// Sync the sources now, and wait until that has ended, at most for this time (30 seconds if none is given).
+    /// Sync the sources now, and wait for the result, at most for this time (30 seconds if none is given).
     ///
     /// Every source is then synced with its files, or the commit of its repository, as they were when the command began, and the
     /// exit code is that of its state. Also waits for a server that is starting. If the time runs out, the exit code is

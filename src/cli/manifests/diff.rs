@@ -14,8 +14,8 @@ use crate::reconcile::{compare, validate_loaded};
 ///
 /// Needs no store: plans the changes from the old to the new manifests, which with `--rev` are the same paths in two
 /// revisions. With --server, names also resolve to resources on the server, and the new manifests must be valid together
-/// with its other sources. Does not list the warnings that the old manifests have, too. Exits with code 4 if the changes do
-/// what a lint at level `deny` forbids, such as to open access.
+/// with its other sources. Does not list warnings that the old manifests already have. Exits with code 4 if the changes do
+/// what a lint at level `deny` forbids, such as opening access.
 #[derive(Debug, clap::Args)]
 #[command(mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {

@@ -8,7 +8,7 @@ use crate::tenancy;
 /// The topic that is neither a code nor a lint.
 const TENANCY: &str = "tenancy";
 
-/// Explain an error code, a lint, or what keeps sources apart.
+/// Explain an error code, a lint, or the rules between sources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route, or `tenancy` for the table of what sources

@@ -19,11 +19,11 @@ const IN_OTHERS: &str = "declare an `Invariant`, or add --with and the folder th
 
 /// Show whether the invariants hold for all requests.
 ///
-/// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, `depends` with what nobody can tell,
-/// or `unused` if no edge serves requests in its scope. Without paths, reads the store or, with --server, asks a running
-/// server. With paths, reads only the manifests or, with the flag --store or a server, judges them among everything that these
-/// have, as if they had been applied; the invariants in --with count, too. Exits with code 3 if a change would be refused because
-/// of an answer, and with code 1 if there are no invariants.
+/// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, `depends` with what it depends on, or
+/// `unused` if no edge serves requests in its scope. Without paths, checks the store or, with --server, a running server. With
+/// paths, checks only the manifests or, with the flag --store or a server, all resources there as if the manifests had been
+/// applied, including the invariants in --with. Exits with code 3 if an answer would refuse a change, and with code 1 if there
+/// are no invariants.
 #[derive(Debug, clap::Args)]
 // `prove` shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)))]

@@ -23,20 +23,20 @@ use live::LiveGateway;
 
 /// Run the route tests in manifests.
 ///
-/// A `RouteTest` says what must become of requests. Shows each request with its result and, if something is otherwise than
-/// expected, with its way through edge, route and modules. `validate`, `plan` and `reconcile` run the same tests. With
-/// --server, the tests run among everything that the server has, as if it had applied the manifests.
+/// A `RouteTest` states how requests must be handled. Shows each request with its result and, if the result is not the
+/// expected one, the edge, the route and the modules that handle it. `validate`, `plan` and `reconcile` run the same tests.
+/// With --server, the tests run against all resources of the server, as if it had applied the manifests.
 #[derive(Debug, clap::Args)]
 // `test` shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)), mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {
-    /// Show the routes and modules that no test touches.
+    /// Show the routes and modules that no test covers.
     #[arg(long, env = "EDGEWRIGHT_COVERAGE")]
     coverage: bool,
-    /// Fail if the tests touch a smaller share of the routes or of the modules.
+    /// Fail if the tests cover a smaller share of the routes or of the modules.
     #[arg(long, value_name = "PERCENT", env = "EDGEWRIGHT_FAIL_UNDER", value_parser = percent)]
     fail_under: Option<f64>,
-    /// Send the requests to the gateway at this URL, too, and compare what can be seen from outside.
+    /// Also send the requests to the gateway at this URL, and compare what is visible from outside.
     ///
     /// Connects to the address in the URL with the host of each request. Sends only GET, HEAD and OPTIONS.
     #[arg(long, value_name = "URL")]
@@ -92,7 +92,7 @@ impl Args {
         for (what, items) in [("routes", &tests.coverage.routes), ("modules", &tests.coverage.modules)] {
             if items.percent() < limit {
                 let message = format!("the tests touch {} of the {what}, less than {limit} %", share(items));
-                let help = "test more requests; --coverage lists what no test touches";
+                let help = "test more requests; --coverage lists what no test covers";
                 report.diagnostics.push(Diagnostic::error(Code::RouteTestFailed, message).help(help));
             }
         }

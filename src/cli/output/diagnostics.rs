@@ -9,6 +9,7 @@ use textwrap::{WordSeparator, WordSplitter};
 use super::excerpt::{Excerpt, HIDDEN};
 use super::stdout::width_of;
 use crate::cli::prelude::*;
+use crate::manifest::resolve::foreign_files::is_about_foreign_file;
 use crate::model::diagnostics::diagnostic::counted;
 use crate::model::{MOST_FAULTS, Place};
 use crate::syntax::text::escaped_lines;
@@ -17,6 +18,8 @@ use crate::syntax::text::escaped_lines;
 const MOST: usize = 500;
 /// The most diagnostics of one file, so that one broken file does not hide the others.
 const MOST_OF_FILE: usize = 20;
+/// The most files of other programs that are shown: a wrong folder can have thousands.
+const MOST_FOREIGN: usize = 5;
 /// The most files whose omitted diagnostics are counted separately.
 const MOST_FILES: usize = 20;
 /// The widest text on a terminal, as in the help: longer lines are hard to read.
@@ -39,7 +42,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         // Log viewers wrap lines themselves.
         handler.with_wrap_lines(false)
     };
-    let (shown, omitted) = select(diagnostics);
+    let (shown, omitted, foreign) = select(diagnostics);
     let mut is_hidden = false;
     for diagnostic in shown {
         let text = rendered(&handler, diagnostic);
@@ -63,6 +66,14 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         let _ = writeln!(
             stderr,
             "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
+        );
+    }
+    if foreign > 0 {
+        let errors = number_of(foreign, "more error");
+        let _ = writeln!(
+            stderr,
+            "… and {errors} in files that may not be manifests. Check the path: is it the folder of your manifests? If it \
+             is, list other files in its .edgewrightignore. Use --format json to list all errors.\n"
         );
     }
 }
@@ -100,14 +111,22 @@ fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
 /// The number of diagnostics that are not shown, by file; those without a file have an empty name.
 type Omitted<'a> = BTreeMap<&'a str, usize>;
 
-/// The diagnostics to show, in their order, and the number of the others. Errors are chosen before warnings.
-fn select(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
+/// The diagnostics to show, in their order, and the number of the others: by file, and in files of other programs. Errors are
+/// chosen before warnings.
+fn select(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>, usize) {
     let mut of_file: BTreeMap<&str, usize> = BTreeMap::new();
     let mut shown = Vec::new();
     let mut omitted = Omitted::new();
+    let mut foreign = 0;
     for severity in [Severity::Error, Severity::Warning] {
         for (index, it) in diagnostics.iter().enumerate().filter(|(_, it)| it.severity == severity) {
             let name = it.place.as_ref().map(|place| place.file.name.as_str()).unwrap_or_default();
+            if is_about_foreign_file(it) {
+                foreign += 1;
+                if foreign > MOST_FOREIGN {
+                    continue;
+                }
+            }
             let count = of_file.entry(name).or_default();
             if shown.len() < MOST && (it.place.is_none() || *count < MOST_OF_FILE) {
                 *count += 1;
@@ -118,7 +137,7 @@ fn select(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
         }
     }
     shown.sort_by_key(|(index, _)| *index);
-    (shown.into_iter().map(|(_, it)| it).collect(), omitted)
+    (shown.into_iter().map(|(_, it)| it).collect(), omitted, foreign.saturating_sub(MOST_FOREIGN))
 }
 
 /// The lines that count what is not shown.
@@ -289,7 +308,8 @@ mod tests {
         all.extend(of("a.yaml", Severity::Error, 3));
         all.extend(of("b.yaml", Severity::Error, 21));
         all.push(Diagnostic::error(Code::Unreadable, "elsewhere"));
-        let (shown, omitted) = select(&all);
+        let (shown, omitted, foreign) = select(&all);
+        assert_eq!(foreign, 0);
         let count = |name: &str, severity| {
             shown.iter().filter(|it| (it.message.as_str(), it.severity) == (name, severity)).count()
         };
@@ -299,7 +319,7 @@ mod tests {
 
         let files: Vec<Diagnostic> =
             (0..100).flat_map(|at| of(&format!("{at:03}.yaml"), Severity::Error, 20)).collect();
-        let (shown, omitted) = select(&files);
+        let (shown, omitted, _) = select(&files);
         assert_eq!((shown.len(), omitted.values().sum::<usize>()), (MOST, 1_500));
         assert_eq!(omitted_lines(&omitted).last().unwrap(), "… and 1100 more in 55 other files");
     }

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     pub(super) drift: DriftPolicy,
     #[command(flatten)]
     pub(super) store: StoreArgs,
-    /// Folder for a local copy of a store in PostgreSQL: a server that starts while the database is away answers from it.
+    /// Folder for a local copy of a store in PostgreSQL: a server that starts while the database is unavailable answers from it.
     #[arg(help_heading = help::STORE, hide_short_help = true)]
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_LOCAL_COPY")]
     pub(super) local_copy: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL", value_parser = public_url)]
     pub(super) base_url: Option<String>,
-    /// URL under which the other servers of a store in a database reach this one, to forward changes while it writes.
+    /// URL at which the other servers of a store in a database reach this one, to forward changes while it writes.
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_ADVERTISE_URL", value_parser = public_url)]
     pub(super) advertise_url: Option<String>,

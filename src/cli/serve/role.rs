@@ -195,7 +195,7 @@ impl ServerRole {
         // Another round with the same role would write no more, either.
         self.failing = Some(error.code);
         let store = self.open(|role| role.args.open_to_follow(role.store.id()))?;
-        tracing::warn!(code = %error.code, "This server writes no more: {error}");
+        tracing::warn!(code = %error.code, "This server can no longer write: {error}");
         Some(store)
     }
 

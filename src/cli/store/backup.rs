@@ -13,7 +13,7 @@ use crate::store::maintenance::backup_read::BackupFile;
 /// With --server, a running server sends it; this requires an admin's API key. The secrets in the backup are encrypted.
 /// Keep a copy of the store's master key, apart from the backups: without it, no backup can be restored.
 ///
-/// A store in a database is copied into a temporary folder first (TMPDIR), which needs as much room.
+/// A store in a database is copied into a temporary folder first (TMPDIR), which needs as much space.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File to write; `-` is standard output.

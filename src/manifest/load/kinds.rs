@@ -211,7 +211,7 @@ fn sources(generator: &mut SchemaGenerator) -> Value {
 
 fn requests(generator: &mut SchemaGenerator) -> Value {
     let request = generator.subschema_for::<TestedRequest>().to_value();
-    json!({"type": "array", "items": request, "minItems": 1, "description": "The requests, each with what must become of it."})
+    json!({"type": "array", "items": request, "minItems": 1, "description": "The requests, each with its expected handling."})
 }
 
 fn informing_only(_: &mut SchemaGenerator) -> Value {

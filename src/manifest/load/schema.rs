@@ -73,7 +73,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static ManifestKind) -> Value {
         None if kind.name == MODULE_SET => return module_set(generator),
         None => json!({
             "type": "object",
-            "description": "Requests with what must become of them. It is in no store.",
+            "description": "Requests with their expected handling. A store does not keep it.",
             "additionalProperties": false,
         }),
     };

@@ -74,6 +74,11 @@ pub(crate) fn with_ignore_help(help: &str, text: &str) -> String {
     }
 }
 
+/// Whether a diagnostic says that its file may not be a manifest.
+pub(crate) fn is_about_foreign_file(diagnostic: &Diagnostic) -> bool {
+    diagnostic.help.as_deref().is_some_and(|help| help.ends_with(LEAVE_OUT))
+}
+
 fn text<'a>(document: Node<'a>, field: &str) -> &'a str {
     document.get(field).and_then(Node::as_str).unwrap_or_default()
 }

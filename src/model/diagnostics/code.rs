@@ -182,8 +182,8 @@ codes! {
         "A lint at level `deny` has a finding in the manifests; the message starts with the lint's name."
         => "Run `edgewright explain NAME` to see the reason, the fix and how to change the level.";
     RouteTestFailed "ROUTE_TEST_FAILED" 400
-        "A route test of the source fails: a request would be handled otherwise than its `expect` says, so nothing of the source is applied. As a warning: the test is marked with `informing_only`."
-        => "Compare the expectation with the way of the request in the help, and correct the routes or the test. `edgewright test` shows the results of all tests, and `edgewright trace` why a route takes a request.";
+        "A route test of the source fails: a request is not handled as its `expect` says, so the source is not applied. As a warning: the test is marked with `informing_only`."
+        => "Compare the expectation with the request path in the help, and correct the routes or the test. `edgewright test` shows the results of all tests, and `edgewright trace` why a route handles a request.";
     // Codes of requests, the server, the store, and conflicts between sources.
     NotFound "NOT_FOUND" 404
         "No resource or endpoint exists at this address."
@@ -234,8 +234,8 @@ codes! {
         "After the change, an invariant would not hold: the message has a request that breaks it. Invariants count for every change, whichever source or person makes it. As a warning, it would not hold if a route of another source did not take the request."
         => "Change what the message names so that the invariant holds, or ask the owner of the invariant for an exemption.";
     InvariantUnproven "INVARIANT_UNPROVEN" 409
-        "Nobody can tell whether an invariant holds after the change, because that depends on what the configuration does not have, such as the effect of a policy. With `unproven: deny`, the change is refused; otherwise, this is a warning."
-        => "Add a module of which the effect is known, or check what the message names, and ask the owner of the invariant.";
+        "Whether an invariant holds after the change cannot be decided, because it depends on facts outside the configuration, such as the effect of a policy. With `unproven: deny`, the change is refused; otherwise, this is a warning."
+        => "Add a module with a known effect, or check what the message names, and ask the owner of the invariant.";
     Timeout "TIMEOUT" 408
         "A request did not arrive in time, or its response was lost."
         => "Check whether the change was made, and send the request again; if that keeps failing, check the network.";
@@ -243,16 +243,16 @@ codes! {
         "The API key has exceeded the rate limit (`--rate-limit`, requests per second), its owner has reached the limit of requests in progress and in the queue, the owner's changes have filled their share of the history, or the client's address has sent too many requests without a valid API key."
         => "Wait for the time in `Retry-After`, then send the request again. Apply many changes as one reconciliation, which is one record of the history, or raise `--history-records`. Requests with a valid API key are never limited by what others send from their address.";
     Unavailable "UNAVAILABLE" 503
-        "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed."
+        "The server cannot handle this request now: it is overloaded, shutting down, or not ready. Nothing was changed."
         => "Send the request again after the time in `Retry-After`; `/readyz` says why a server is not ready.";
     NotTheWriter "NOT_THE_WRITER" 503
-        "Another server writes to the store in the database. This one follows it and answers requests that read. It could not forward the request: the other server has no `--advertise-url`, cannot be reached, does not write any more, or has another time. Or this one was the writer until a moment ago. Nothing was changed."
-        => "Send the request again after the time in `Retry-After`: when the server that writes is gone, one of those that follow takes its place within seconds. Set `--advertise-url` on every server, and SSL_CERT_FILE if the certificate behind it is of a private authority.";
+        "Another server writes to the store in the database. This one follows it and answers read requests. It could not forward the request: the other server has no `--advertise-url`, cannot be reached, no longer writes, or has a different clock; or this server has just stopped being the writer. Nothing was changed."
+        => "Send the request again after the time in `Retry-After`: if the writer is gone, another server takes its place within seconds. Set `--advertise-url` on every server, and SSL_CERT_FILE if a private authority issued the certificate at that URL.";
     WriterLost "WRITER_LOST" 503
-        "A server that follows has forwarded the request to the one that writes, and got no usable response. The change may have been made."
+        "The server forwarded the request to the writer, and received no usable response. The change may have been made."
         => "Check whether the change was made, and send the request again if it was not.";
     NotCaughtUp "NOT_CAUGHT_UP" 503
-        "The server does not have the revision that `If-Revision-At-Least` names, or `since` and `Last-Event-ID` of `/watch` and `/gateway/configuration`, also after waiting for it: it follows the server that writes and is behind, or the store has no such revision, for example because an older copy of it was restored."
+        "The server does not have the revision that `If-Revision-At-Least` names, or `since` and `Last-Event-ID` of `/watch` and `/gateway/configuration`, even after waiting: it follows the writer and is behind, or the store has no such revision, for example because an older copy was restored."
         => "Send the request again after the time in `Retry-After`, or without the header.";
     CannotListen "CANNOT_LISTEN" 500
         "The server cannot listen on the address, or on the socket that the service manager has passed."
@@ -294,8 +294,8 @@ codes! {
         "The store could not be read or written."
         => "Check free disk space and permissions, then restart.";
     StoreUnavailable "STORE_UNAVAILABLE" 503
-        "The database with the store cannot be reached, does not answer, or has a full disk. No resource was changed. Requests that read resources are still answered."
-        => "Check that PostgreSQL runs, can be reached with the address in --store, and has free disk space; its log says more. Then send the request again: the server connects by itself.";
+        "The database with the store cannot be reached, does not answer, or has a full disk. No resource was changed. The server still answers read requests."
+        => "Check that PostgreSQL runs, is reachable at the address in --store, and has free disk space; see its log. Then send the request again: the server reconnects automatically.";
     MasterKey "MASTER_KEY" 500
         "The master key, which encrypts the secrets in the store, is missing, is invalid, or belongs to another store."
         => "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the key file next to the store. If the key is lost, reconcile the manifests into a new store.";

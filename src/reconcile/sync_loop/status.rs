@@ -238,7 +238,7 @@ impl StatusBoard {
 
     /// Finds in the history which manifests of a source are in effect. Returns whether it could be read.
     pub(in crate::reconcile) fn find_applied(&self, store: &Store, source: &str) -> bool {
-        let found = or_warn(source, "cannot read from the history what is in effect", store.in_effect(source));
+        let found = or_warn(source, "cannot read the state in effect from the history", store.in_effect(source));
         let Some(found) = found else { return false };
         self.0.lock().applied = found.map(|it| SyncRecord {
             at: it.at,

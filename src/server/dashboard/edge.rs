@@ -33,7 +33,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Created", time(&created, request.now)),
             ("History", html! { a href={ (request.root) "revisions?resource=" (segment(&key.path())) } { "What changed it" } }),
         ]))
-        h2 id="way" { "The way of a request" }
+        h2 id="way" { "Request path" }
         ol.way aria-labelledby="way" {
             li { h3 { "Host" }
                 @for hostport in &edge.hostports { p { code { (hostport) } } }

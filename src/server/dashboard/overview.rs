@@ -34,7 +34,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let sources = views(&request.app, &request.snapshot, None);
     let body = html! {
         div.columns {
-            section aria-labelledby="sources" { h2 id="sources" { "Is what is in Git live?" } (live_sources(request, &sources)?) }
+            section aria-labelledby="sources" { h2 id="sources" { "Is the commit in Git live?" } (live_sources(request, &sources)?) }
             section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
             section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drift::of_all(request, &sources)) }
             section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
@@ -55,7 +55,7 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
     let attempts = last_attempts(request)?;
     Ok(html! {
         @if request.lacks_writer { (unknown()) }
-        @else if sources.is_empty() { (nothing("There is no source yet. Apply manifests, or follow a repository with them.")) }
+        @else if sources.is_empty() { (nothing("No sources yet. Apply manifests, or follow a repository.")) }
         @else if !sources.iter().any(SourceView::is_followed) { (nothing("The server follows no source, so it does not know.")) }
         @else if broken.is_empty() { p { (badge(Tone::Good, "yes")) " All followed sources are in sync." } }
         @for view in broken.iter().take(MOST_SOURCES) { (card(request, view, attempts.get(&view.name))) }

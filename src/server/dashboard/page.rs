@@ -267,7 +267,7 @@ fn missing(error: ApiError, here: &Here, reader: &PageReader) -> Response {
 /// The response to a browser that asks for a page that the dashboard does not have.
 pub(in crate::server) fn no_page(request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    failed(ApiError::with_code(Code::NotFound, "there is no page at this address"), &Here::new(&parts))
+    failed(ApiError::with_code(Code::NotFound, "page not found"), &Here::new(&parts))
 }
 
 /// The request for a page, and the cookie that renews its session if that is due. Returns none without a session.

@@ -67,7 +67,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             button { "Show" }
         }
         @if !items.is_empty() { (timeline(request, &items)) }
-        @else if is_filtered || !is_first { (nothing("No attempt is selected here.")) }
+        @else if is_filtered || !is_first { (nothing("No matching attempt.")) }
         @else { (nothing("Nothing has been applied yet.")) }
         (pager(request, "before", is_first, next, "Older"))
     };

@@ -50,7 +50,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             } }),
             ("ID", html! { code { (key.id.as_str()) } }),
         ]))
-        h2 id="way" { "The way of a request" }
+        h2 id="way" { "Request path" }
         ol.way aria-labelledby="way" {
             li { h3 { "Edge" } @for hostport in &edge_spec.hostports { p { code { (hostport) } } } }
             (edge::modules(edge_spec))
@@ -110,7 +110,7 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
     let changes = request.store().changes_of(&key.path(), before, CHANGES)?;
     let next = changes.last().filter(|_| changes.len() == CHANGES).map(|(header, _)| header.position.to_string());
     Ok(html! {
-        @if changes.is_empty() { (nothing("The history has no change of this route: it is older than what is kept.")) }
+        @if changes.is_empty() { (nothing("The history has no change to this route: the route is older than the history.")) }
         @for (header, change) in changes {
             @let effect = AccessEffect::from_change(&change).shown();
             @let item = HistoryItem::from_header(&header, "", &request.snapshot);

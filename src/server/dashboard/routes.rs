@@ -61,7 +61,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
         @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
         @else if is_filtered { (nothing(&scan.nothing_text("route"))) }
-        @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
+        @else { (nothing("No routes yet. Declare routes with their edge.")) }
         (scan.limits(&words))
         (pager(request, "after", after.is_empty(), next, scan.next_text()))
     };

@@ -87,7 +87,7 @@ impl TableScan {
         match (self.is_cut, self.most_sorted) {
             (true, _) => "Nothing found yet: the search can be continued.".to_owned(),
             (false, Some(_)) => "Nothing found among those that were sorted.".to_owned(),
-            (false, None) => format!("No {what} is selected here."),
+            (false, None) => format!("No matching {what}."),
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let words = SearchWords::new("shop");
         let scan = |most_sorted| TableScan { rows: Vec::new(), last: None, is_cut: false, most_sorted };
         assert_eq!(scan(None).limits(&words).into_string(), "");
-        assert_eq!(scan(None).nothing_text("route"), "No route is selected here.");
+        assert_eq!(scan(None).nothing_text("route"), "No matching route.");
         assert_eq!(scan(Some(64)).nothing_text("route"), "Nothing found among those that were sorted.");
         let shown = scan(Some(64)).limits(&SearchWords::new(&"a".repeat(300))).into_string();
         assert!(shown.contains("Only 64 resources were sorted") && shown.contains("200 characters"), "{shown}");

@@ -71,7 +71,7 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
         Action::Delete => {
             let text = "Returns 409 if another resource uses it.".to_owned();
             let children = info.children.map(|kind| plural(&self::noun(kind.info().name)));
-            let text = with(text, children.map(|children| format!("Deletes its {children}, too.")));
+            let text = with(text, children.map(|children| format!("Also deletes its {children}.")));
             with(text, implicit_parent(info).map(|parent| format!("Deleting the last {noun} deletes the {parent}.")))
         }
         Action::PutModule(_) => {

@@ -21,7 +21,7 @@ static PARAMETERS: [QueryParameter; 2] = [
     }),
     QueryParameter(ADOPT, || {
         json!({
-            "description": "Whether to export resources that no source owns, too, with their IDs.",
+            "description": "Whether to also export resources that no source owns, with their IDs.",
             "schema": {"type": "boolean", "default": false},
         })
     }),

@@ -152,7 +152,7 @@ fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
     let shown =
         doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
     let more = doubts.len().saturating_sub(MOST_DOUBTS);
-    let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
+    let rest = (more > 0).then(|| format!("undecided for {more} more requests, see GET /proofs"));
     shown.chain(rest).collect()
 }
 

@@ -1,25 +1,23 @@
 //! Checks whether a store can exist at a path.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
-use crate::{files::if_exists, model::Code, store::error::StoreError};
+use crate::files::if_exists;
+use crate::store::error::{Doing, StoreError};
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.
 pub(crate) fn store_exists(path: &Path) -> Result<bool, StoreError> {
-    let unreadable = |path: &Path, error: io::Error| {
-        StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
-    };
-    let facts = if_exists(fs::metadata(path)).map_err(|error| unreadable(path, error))?;
+    let facts = if_exists(fs::metadata(path)).doing("read", path)?;
     let Some(facts) = facts else { return Ok(false) };
     if !facts.is_dir() {
         return Ok(true);
     }
-    let mut entries = fs::read_dir(path).map_err(|error| unreadable(path, error))?;
-    let entry = entries.next().transpose().map_err(|error| unreadable(path, error))?;
+    let mut entries = fs::read_dir(path).doing("read", path)?;
+    let entry = entries.next().transpose().doing("read", path)?;
     let Some(entry) = entry.map(|entry| entry.path()) else { return Ok(false) };
     // A folder can list names while its files are not accessible.
-    fs::symlink_metadata(&entry).map_err(|error| unreadable(&entry, error))?;
+    fs::symlink_metadata(&entry).doing("read", &entry)?;
     Ok(true)
 }
 
@@ -29,6 +27,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::model::Code;
 
     #[test]
     fn nothing_is_told_from_what_cannot_be_read() {

@@ -13,8 +13,8 @@ use crate::store::error::{Doing, StoreError};
 /// The file that a writer locks, and that readers share.
 pub(crate) const LOCK: &str = "lock";
 
-/// The longest URL of a server in a lock.
-const LONGEST_URL: u64 = 512;
+/// The longest note of a server in a lock.
+const LONGEST_NOTE: u64 = 512;
 
 /// Tries again for a moment while a store is locked.
 fn when_free<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -74,32 +74,36 @@ fn hold(
 
 /// Returns the error for a folder that another process has open.
 fn locked_error(folder: &Path) -> StoreError {
-    let server = noted_server(folder);
-    let at = server.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let Some((url, process)) = noted_server(folder) else {
+        let message =
+            format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
+        return StoreError::new(Code::StoreLocked, message);
+    };
     let folder = folder.display();
-    let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{at}");
-    let error = StoreError::new(Code::StoreLocked, message);
-    match server {
-        Some(url) => error.help(format!(
-            "add `--server {url}`, and set EDGEWRIGHT_TOKEN to the token of an API key; or stop the other process"
-        )),
-        None => error,
-    }
+    let message = format!(
+        "the store {folder} is in use by another process, perhaps `edgewright serve` at {url} (process {process})"
+    );
+    StoreError::new(Code::StoreLocked, message).help(format!(
+        "add `--server {url}`, and set EDGEWRIGHT_TOKEN to the token of an API key; or stop the other process"
+    ))
 }
 
-/// Notes in the lock of an open store where its server listens, for the message to other processes. It is only a hint, so it
-/// is not an error if it cannot be written.
+/// Notes in the lock of an open store where its server listens, and its process, for the message to other processes. It is
+/// only a hint, so it is not an error if it cannot be written.
 pub(crate) fn note_server(folder: &Path, url: &str) {
     let noting = fault::point("lock.note");
     let file = noting.and_then(|()| open(&folder.join(LOCK), OpenOptions::new().write(true).truncate(true)));
-    let _ = file.and_then(|mut file| file.write_all(url.as_bytes()));
+    let note = format!("{url} {}", std::process::id());
+    let _ = file.and_then(|mut file| file.write_all(note.as_bytes()));
 }
 
-/// The server that a lock names. Whoever locks the store for writing removes the name.
-fn noted_server(folder: &Path) -> Option<String> {
+/// The URL and the process of the server that a lock names. Whoever locks the store for writing removes the note.
+fn noted_server(folder: &Path) -> Option<(String, u32)> {
     let mut text = String::new();
     let file = open(&folder.join(LOCK), OpenOptions::new().read(true)).ok()?;
-    file.take(LONGEST_URL).read_to_string(&mut text).ok()?;
-    let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
-    (is_url && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
+    file.take(LONGEST_NOTE).read_to_string(&mut text).ok()?;
+    let (url, process) = text.split_once(' ')?;
+    let is_url = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+    let is_url = is_url && url.bytes().all(|byte| byte.is_ascii_graphic());
+    Some((url.to_owned(), process.parse().ok()?)).filter(|_| is_url)
 }

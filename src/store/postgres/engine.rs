@@ -351,7 +351,7 @@ pub(super) fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
 }
 
 fn address_of(address: &Path) -> Result<PostgresAddress, StoreError> {
-    let unknown = || StoreError::new(Code::StoreFailed, format!("{} is no address of a database", shown(address)));
+    let unknown = || StoreError::new(Code::StoreFailed, format!("{} is not a database address", shown(address)));
     PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)
 }
 

@@ -173,6 +173,9 @@ fn a_store_has_one_process_at_a_time() {
         let server = format!("perhaps `edgewright serve` at http://{}", serve.address);
         assert!(run.err.contains(&server), "{line}\n{}", run.err);
     }
+    let second = folder.run("serve --listen 127.0.0.1:0");
+    let said = [format!("at http://{} (process ", serve.address), "help: use the running server".to_owned()];
+    assert!(second.code == 1 && said.iter().all(|it| second.err.contains(it)), "{}", second.all());
     assert_eq!(folder.ok("validate m").out, "", "what needs no store runs");
     assert_eq!(serve.stop().code, 0);
     folder.ok("reconcile m");

@@ -109,7 +109,7 @@ fn no_page_has_markup_of_others_or_a_secret() {
         assert!(answer.text.contains("<nav class=\"sections\""), "{missing} leads on: {}", answer.text);
     }
     let nothing = browser.get("/ui/nope/at/all");
-    assert!(nothing.status == 404 && nothing.text.contains("there is no page at this address"), "{}", nothing.text);
+    assert!(nothing.status == 404 && nothing.text.contains("page not found"), "{}", nothing.text);
     assert!(nothing.text.contains("href=\"../../\""), "it leads to the overview: {}", nothing.text);
     let program = server.send("GET", "/ui/nope", &[("Accept".into(), "*/*".into())], None);
     assert_eq!((program.status, program.str("/error_code")), (404, "ERR_EDGEWRIGHT_NOT_FOUND"));
@@ -216,7 +216,7 @@ fn edges_are_searched_sorted_and_paged_on_the_server() {
     }
     let found = browser.page("/ui/edges?search=H77.example");
     assert!(found.contains("h77.example.com:443") && !found.contains("h78."), "{found}");
-    assert!(browser.page("/ui/edges?search=nowhere").contains("No edge is selected here."));
+    assert!(browser.page("/ui/edges?search=nowhere").contains("No matching edge."));
     let many = format!("{}nowhere", "h7+".repeat(5000));
     for page in ["edges?sort=name", "edges?sort=newest", "routes?sort=host", "keys?use="] {
         let page = browser.page(&format!("/ui/{page}&search={many}"));

@@ -292,7 +292,7 @@ fn a_server_with_only_the_dumb_protocol_is_refused() {
     configure(&folder, &format!("repository: \"{}\", interval: 1h", server.dumb_url("edge.git")));
     let serve = serve(&folder);
     let found = in_state(&serve, "shop", "Failed").to_string();
-    assert!(found.contains("the server has only the dumb HTTP protocol of Git"), "{found}");
+    assert!(found.contains("the server supports only Git's dumb HTTP protocol"), "{found}");
     assert!(fs::read_dir(folder.path("store/mirrors")).unwrap().next().is_none(), "something was fetched");
 }
 

@@ -44,6 +44,24 @@ fn a_file_of_another_program_is_one_finding() {
 }
 
 #[test]
+fn a_wrong_folder_is_a_summary_behind_the_errors_of_manifests() {
+    let folder = Folder::new();
+    for number in 0..30 {
+        folder.write(&format!("m/{number:02}.yaml"), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n");
+    }
+    folder.write("m/shop.yaml", &EDGE.replace("hostports", "hostprots"));
+    let run = folder.run("validate m");
+    assert_eq!((run.code, run.err.matches("not a manifest: ").count()), (3, 5), "{}", run.all());
+    for said in
+        ["did you mean `hostports`?", "… and 25 more errors in files that may not be manifests", "31 files read: 31 "]
+    {
+        assert!(run.err.contains(said), "{said}: {}", run.all());
+    }
+    let json = folder.run("validate m --format json");
+    assert_eq!(json.out.matches("not a manifest: ").count(), 30, "{}", json.out);
+}
+
+#[test]
 fn a_file_of_any_form_is_one_finding_with_the_way_to_leave_it_out() {
     let folder = Folder::new();
     for (name, text) in [

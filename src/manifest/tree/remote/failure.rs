@@ -29,7 +29,7 @@ const KNOWN: [(&str, &str, &str); 6] = [
     ),
     (
         "dumb http transport",
-        "the server has only the dumb HTTP protocol of Git, in which nothing limits what is received",
+        "the server supports only Git's dumb HTTP protocol, which cannot limit a fetch",
         "use a server with the smart protocol, such as `git http-backend`, or SSH",
     ),
     ("bad permissions", "other users can read `ssh_key_file`", "run `chmod 600` on it"),

@@ -60,7 +60,7 @@ impl<'t> IdToken<'t> {
         let (header, claims) = signed.split_once('.').ok_or(MALFORMED)?;
         let header: TokenHeader = decoded(header)?;
         if header.crit.is_some() {
-            return Err("the ID token has an extension that is not known here");
+            return Err("the ID token has an unknown extension");
         }
         let algorithm = SigningAlgorithm::named(&header.alg);
         let algorithm = algorithm.ok_or("the signature of the ID token is neither RS256 nor ES256")?;

@@ -163,7 +163,7 @@ impl OidcProvider {
         let url = &metadata.jwks_uri;
         let keys = known.attempt(|| {
             let set = self.get(url)?;
-            keys_of(&set).ok_or_else(|| format!("{url} is no JWK set"))
+            keys_of(&set).ok_or_else(|| format!("{url} is not a JWK set"))
         })?;
         let keys: Arc<[ProviderKey]> = keys.into();
         known.keys = Some((Instant::now(), Arc::clone(&keys)));

@@ -44,7 +44,7 @@ fn before_revoke(request: &PageRequest) -> Result<PageContent, ApiError> {
         ]))
         h2 { "What this does" }
         ul {
-            li { "Every request with its token is refused from now on, and whoever is signed in with it is signed out." }
+            li { "Requests with its token are refused from now on, and everybody who signed in with it is signed out." }
             li { "It cannot be undone: a new key has another token." }
             @if let Some(source) = entry.source() {
                 li { "Source " b { (source) } " declares it, and creates it again with another token, unless its manifests change." }

@@ -145,7 +145,7 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
         (plan.findings("", &ForgeLinks::default()))
         @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
-            h2 { "What becomes of the sources" }
+            h2 { "Effect on sources" }
             ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
         }
         (plan.changes())
@@ -168,7 +168,7 @@ fn outlook(request: &PageRequest, source: &str) -> Markup {
             },
             Some(None) => "held: the server does not apply these manifests again until they change.",
             None if request.app.forwarder.is_needed() => "held until its manifests change, if the server that writes follows it.",
-            None => "not followed by this server: whoever applies the same manifests again brings back what this undoes.",
+            None => "not followed by this server: applying the same manifests again reverts this rollback.",
         }
     }
 }
@@ -176,7 +176,7 @@ fn outlook(request: &PageRequest, source: &str) -> Markup {
 fn button(request: &PageRequest, outcome: &str) -> Markup {
     let fields = html! {
         input type="hidden" name="expect" value=(outcome);
-        p { "This applies what is shown here as a new revision, and nothing else: if the store changes before, nothing happens." }
+        p { "This applies exactly the plan on this page as a new revision. If the store changes first, nothing is applied." }
     };
     form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
 }

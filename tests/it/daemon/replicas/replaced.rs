@@ -55,7 +55,7 @@ fn a_writer_notices_without_a_write_that_it_was_overtaken_or_that_the_history_we
     let Pair { first, second, .. } = &pair;
     pair.share("one");
     postgres.psql(&database, "UPDATE edgewright.head SET epoch = epoch + 1").unwrap();
-    first.wait_for("This server writes no more");
+    first.wait_for("This server can no longer write");
     within(CHANGE, "a write", || pair.creates(second, "two"));
     // As after a failover that has lost the last commit. Both have read it.
     within(LAG, "the commit", || pair.knows(first, "two").and_then(|()| pair.knows(second, "two")));

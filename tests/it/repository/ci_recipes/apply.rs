@@ -111,7 +111,7 @@ fn nothing_is_applied_without_a_review() {
     estate.declare("shop", "second");
     let run = estate.run("apply.sh shop manifests/shop");
     assert!(run.code == 5 && run.err.contains("There is no reviewed plan of source 'shop'."), "{}", run.all());
-    let (_, plan) = run.out.split_once("There is no reviewed plan of source 'shop'. The plan of now:").unwrap();
+    let (_, plan) = run.out.split_once("There is no reviewed plan of source 'shop'. The current plan:").unwrap();
     assert!(plan.contains("description: second"), "the plan is above what asks to review it: {}", run.all());
     assert_eq!(estate.shown(), set(&["first"]));
     // Invalid manifests have their own exit code, and leave no plan of an earlier run behind.
