@@ -101,8 +101,8 @@ pub struct RejectedManifests {
     /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// The same by the names of its resources, without their IDs: the manifests can lead to others after the rollback. Empty if
-    /// the state that was brought back is the same by name.
+    /// A keyed digest like it, with the names of resources in place of their IDs: the manifests can lead to others after the
+    /// rollback. Empty if the state that was brought back is the same by name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest_by_name: String,
     /// A keyed digest of the files and values that the source had at its last sync; empty if that is not known.

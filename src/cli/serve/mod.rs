@@ -215,8 +215,12 @@ impl Args {
             let does = if writer.url.is_some() { "forwards changes to it" } else { "only reads" };
             tracing::info!("Another server writes to the store ({name}). This one follows it, and {does}.");
         } else {
-            if let Some(url) = &self.advertise_url {
-                store.advertise(url)?;
+            match &self.advertise_url {
+                Some(url) => store.advertise(url)?,
+                None if store.is_shared() => {
+                    tracing::info!("Servers that follow this one refuse changes: it has no `--advertise-url`.");
+                }
+                None => {}
             }
             maintenance = Some(maintain_from_time_to_time(store));
             notifier = Notifier::start(store, config.notifications.clone(), &bound.base_url)?;

@@ -116,6 +116,10 @@ impl Folders {
                 event.kind,
                 EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
             );
+            // Events were lost: a folder may have come that is not watched.
+            if event.need_rescan() {
+                moved.store(true, Ordering::Release);
+            }
             let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
             if comes_or_goes && event.paths.iter().any(is_above) {
                 moved.store(true, Ordering::Release);

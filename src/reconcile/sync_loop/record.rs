@@ -11,6 +11,24 @@ use crate::reconcile::run::result::{RunResult, commit_of};
 use crate::store::{Attempt, Outcome as AttemptOutcome};
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
+    /// Keeps which manifests are in effect, before the status says so: somebody who reads it can roll them back.
+    fn keep_manifests(
+        &self,
+        led_to: Option<u64>,
+        declared: Option<Snapshot>,
+        planned_at: Option<u64>,
+        left: &BTreeSet<String>,
+    ) {
+        let Some(content) = self.recorder.content(&self.store.content_key()) else { return };
+        let source = self.options.source.as_str();
+        let declares = declared.and_then(|state| {
+            let digest = self.store.declared_digest(source, &state);
+            or_warn(source, "cannot tell what the manifests declare beside drift", digest)
+        });
+        let led_to = led_to.or_else(|| self.handle.led_to_before(&self.store, &content, declares.as_deref()?));
+        self.handle.keep_manifests(content, led_to, declares, planned_at, left);
+    }
+
     /// Records the result of a run, and reports it if it is new.
     pub(super) fn record(&mut self, run: RunResult) {
         let commit = commit_of(&run.author);
@@ -28,17 +46,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 findings = findings.after(&[warning]);
             }
             self.handle.note_applied(commit.as_deref());
-            // Before the status says that they are in effect: somebody who reads it can roll them back.
-            if let Some(content) = self.recorder.content(&self.store.content_key()) {
-                let source = self.options.source.as_str();
-                let declares = declared.and_then(|state| {
-                    let digest = self.store.declared_digest(source, &state);
-                    or_warn(source, "cannot tell what the manifests declare beside drift", digest)
-                });
-                let led_to = led_to(&report, findings.drifted, snapshot.revision);
-                let led_to = led_to.or_else(|| self.handle.led_to_before(&self.store, &content, declares.as_deref()?));
-                self.handle.keep_manifests(content, led_to, declares, findings.planned_at, &left);
-            }
+            let led_to = led_to(&report, findings.drifted, snapshot.revision);
+            self.keep_manifests(led_to, declared, findings.planned_at, &left);
         }
         if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())
             && found != Reason::FetchFailed

@@ -158,9 +158,12 @@ impl Forwarder {
         if writer.as_ref().is_some_and(is_gone) {
             return Err(unreached("it is gone"));
         }
-        let address = writer.and_then(|writer| Some(WriterAddress { name: writer.name, url: writer.url? }));
-        // Why a server that follows cannot write.
-        address.ok_or_else(|| self.store.health().err().map_or_else(ApiError::internal, ApiError::from))
+        match writer {
+            Some(FollowedWriter { name, url: Some(url), .. }) => Ok(WriterAddress { name, url }),
+            Some(FollowedWriter { name, url: None, .. }) => Err(unadvertised(&name)),
+            // Why a server that follows cannot write.
+            None => Err(self.store.health().err().map_or_else(ApiError::internal, ApiError::from)),
+        }
     }
 
     /// The server to forward a request to, and the connections to it. Those to the one before are closed.
@@ -342,6 +345,13 @@ fn unreached(reason: &str) -> ApiError {
     let message = format!("the server that writes to the store cannot be reached: {reason}");
     let help = "send the request again: when that server is gone, one of those that follow takes its place";
     ApiError::new(Fault::new(Code::NotTheWriter, message).help(help)).retry_after(TAKEOVER)
+}
+
+/// The error of a request that no server can forward, also later.
+fn unadvertised(name: &str) -> ApiError {
+    let message = format!("this server only follows the one that writes: {name}, which has no `--advertise-url`");
+    let help = "send the request to that server, or start every server with `--advertise-url`, so that others reach it";
+    ApiError::new(Fault::new(Code::NotTheWriter, message).help(help))
 }
 
 /// The error of a request of a client with a certificate, whose name anybody on the way could use.

@@ -237,6 +237,26 @@ impl Store {
         Ok(rejected)
     }
 
+    /// The manifests of a source that an earlier rollback left, unless this one brings back what they declare.
+    fn still_rejected(
+        &self,
+        source: &str,
+        current: &Snapshot,
+        target: &Snapshot,
+    ) -> Result<Vec<RejectedManifests>, StoreError> {
+        let mut left: Vec<RejectedManifests> = Vec::new();
+        for manifests in current.rejected(source) {
+            let wanted = self.digests_of(target, source, &TransferredPaths::from_rejected(manifests))?;
+            if manifests.digest != wanted.exact {
+                let known = manifests.digest_by_name.clone();
+                let digest_by_name = if known == wanted.by_name { String::new() } else { known };
+                let retransferred_paths = Vec::new();
+                left.push(RejectedManifests { digest_by_name, retransferred_paths, ..manifests.clone() });
+            }
+        }
+        Ok(left)
+    }
+
     /// Returns the manifests of a source that a rollback leaves. `moved` has what changed hands, `applied` the last manifests
     /// of the source that changed the store: their commit, and the revision that they made; and `synced` those of its last
     /// sync.
@@ -249,16 +269,7 @@ impl Store {
         applied: Option<(Option<String>, u64)>,
         synced: Option<&SyncedManifests>,
     ) -> Result<Vec<RejectedManifests>, StoreError> {
-        let mut left: Vec<RejectedManifests> = Vec::new();
-        for manifests in current.rejected(source) {
-            let wanted = self.digests_of(target, source, &TransferredPaths::from_rejected(manifests))?;
-            if manifests.digest != wanted.exact {
-                let known = manifests.digest_by_name.clone();
-                let digest_by_name = if known == wanted.by_name { String::new() } else { known };
-                let retransferred_paths = Vec::new();
-                left.push(RejectedManifests { digest_by_name, retransferred_paths, ..manifests.clone() });
-            }
-        }
+        let mut left = self.still_rejected(source, current, target)?;
         let (mut live, mut wanted) = (SourceDigests::default(), SourceDigests::default());
         let mut transferred = TransferredPaths::default();
         // If the source differs in nothing else, what changed hands is all there is to leave.

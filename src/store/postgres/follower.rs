@@ -21,6 +21,7 @@ use super::keys;
 use super::link::{DatabaseLink, QuestionConnection};
 use super::questions::{Columns, HistoryQuestions};
 use super::schema::{self, WRITER_LOCK};
+use super::writer_lock::check_writable;
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
@@ -36,9 +37,10 @@ struct HeadRead {
     keys: Option<String>,
 }
 
-/// Reads the head, whether the lock of the writer is free, the version of the tables and that of the row with the data keys, in one
-/// exchange: several times per second.
+/// Reads the head, whether the lock of the writer is free, whether the database accepts no writes, the version of the tables and that of
+/// the row with the data keys, in one exchange: several times per second.
 const POLL: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free, \
+                    current_setting('transaction_read_only') = 'on' AS is_read_only, \
                     (SELECT version FROM edgewright.schema_version) AS version, \
                     (SELECT xmin::text FROM edgewright.secrets) AS keys FROM edgewright.head AS head";
 
@@ -134,10 +136,12 @@ impl Follower {
         let polled = self.history.ask(|client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(POLL, &[lock]).await?;
-            let (version, is_free): (i32, bool) = (row.try_get("version")?, row.try_get("is_free")?);
-            Ok((version, is_free, row.try_get("keys")?, row))
+            let (version, is_read_only): (i32, bool) = (row.try_get("version")?, row.try_get("is_read_only")?);
+            Ok((version, is_read_only, row.try_get("is_free")?, row.try_get("keys")?, row))
         });
-        let polled = polled.and_then(|(version, is_free, keys, row)| {
+        let polled = polled.and_then(|(version, is_read_only, is_free, keys, row)| {
+            // A standby may be behind, and the lock of the writer is free there.
+            check_writable(is_read_only, self.history.shown())?;
             // One of a newer version can mean something else.
             schema::check(version, self.history.shown(), true)?;
             let head = HeadRow::from_row(&row, self.history.shown())?;

@@ -49,7 +49,7 @@ use super::link::DatabaseLink;
 use super::row_digests::RowDigests;
 use super::rows::GroupRows;
 use super::schema::{self, VERSION};
-use super::writer_lock::{check_writable, end_former, lock, locked};
+use super::writer_lock::{check_is_primary, check_writable, end_former, lock, locked};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
@@ -402,6 +402,8 @@ impl StoreWriter {
         }
         let former = session.connection.take().map_or(session.process, |connection| connection.process);
         let client = Arc::new(self.link.connect(&self.name)?);
+        // What a standby has says nothing: it may be behind.
+        check_is_primary(&self.link, &client)?;
         // Before the lock is waited for, which a new writer keeps.
         self.own_head(&client)?;
         end_former(&self.link, &client, former, &self.name);

@@ -15,12 +15,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.
 pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
-    let with = Arc::clone(client);
-    let is_read_only: bool = link.run("read", async move {
-        let sql = "SELECT current_setting('transaction_read_only') = 'on'";
-        with.query_one(sql, &[]).await?.try_get(0)
-    })?;
-    check_writable(is_read_only, link.shown())?;
+    check_is_primary(link, client)?;
     let started = Instant::now();
     loop {
         let with = Arc::clone(client);
@@ -33,6 +28,16 @@ pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration)
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Fails if a connection leads to a database that accepts no writes.
+pub(super) fn check_is_primary(link: &DatabaseLink, client: &Arc<Client>) -> Result<(), StoreError> {
+    let with = Arc::clone(client);
+    let is_read_only: bool = link.run("read", async move {
+        let sql = "SELECT current_setting('transaction_read_only') = 'on'";
+        with.query_one(sql, &[]).await?.try_get(0)
+    })?;
+    check_writable(is_read_only, link.shown())
 }
 
 /// Fails if a database accepts no writes, as `transaction_read_only` says, which is always on at a standby: that has locks of its own,
