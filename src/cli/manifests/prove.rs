@@ -131,7 +131,7 @@ impl Args {
         Ok(during("Proving", || {
             let loaded = load(tree.as_ref());
             let validated = validate_loaded(&loaded, &lints, source);
-            let proofs = Some(validated.proofs(&loaded.surrounding_state(), source));
+            let proofs = Some(validated.proofs(&loaded.surrounding_state(source), source));
             Report { source: report_source(source), proofs, ..validated.report("prove") }
         }))
     }

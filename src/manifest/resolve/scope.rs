@@ -8,6 +8,7 @@ use super::origin::Origin;
 use crate::manifest::load::declaration::{Declaration, ModuleSet};
 use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
 use crate::manifest::prelude::*;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::key::derived_id;
 use crate::model::reference::Reference;
 use crate::model::required_secrets::with_required_secrets;
@@ -159,16 +160,18 @@ impl<'a> NameScope<'_, 'a> {
         }
     }
 
-    /// The id of a resource of a source, by its name there.
+    /// The id of a resource of a source, by its name there. Surrounding manifests do not tell of which source they are.
     fn find_in(self, kind: Kind, source: &str, name: &str) -> Option<Id> {
-        if source == self.known.source
-            && let Some(id) = self.ids.get(&(kind, name))
-        {
-            return Some(id.clone());
-        }
-        let mut owned = self.remaining_in_store(kind, name);
-        owned.retain(|entry| entry.is_owned_by(source));
-        latest(&owned).first().map(|entry| entry.key.id.clone())
+        let declared = || self.ids.get(&(kind, name)).cloned();
+        let stored = |owner: &str| {
+            let mut owned = self.remaining_in_store(kind, name);
+            owned.retain(|entry| entry.is_owned_by(owner));
+            latest(&owned).first().map(|entry| entry.key.id.clone())
+        };
+        let own = self.known.source;
+        let found = if source == own { declared().or_else(|| stored(own)) } else { stored(source) };
+        let is_of_any = own == SURROUNDING_OWNER;
+        found.or_else(|| if is_of_any { declared() } else { stored(SURROUNDING_OWNER) })
     }
 
     /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under

@@ -14,6 +14,9 @@
 //! For example, a route with `edge: shop` and `modules_from: [base]` gets `base` from the surrounding manifests. If the
 //! store has no edge `shop`, that is an error, with the advice to apply the other manifests first.
 //!
+//! Surrounding resources can be on edges of the source, as routes that it delegates to. So where they need names that they do not
+//! declare, they are resolved again beside the resources of the source.
+//!
 //! # What it never does
 //!
 //! Nothing here is planned, pruned, linted or counted. A set of the source hides one of the same name.
@@ -27,8 +30,11 @@ use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
-use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::{Entry, Severity};
+
+/// The kinds that answer requests.
+const SERVING: [Kind; 3] = [Kind::HttpsEdge, Kind::HttpsEdgeRoute, Kind::TlsEdge];
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
@@ -68,13 +74,13 @@ impl Loaded {
         own.sets.keys().filter(|name| !used.contains(name)).cloned().collect()
     }
 
-    /// The state of a store that has only the resources of the surrounding manifests.
-    pub(crate) fn surrounding_state(&self) -> Snapshot {
-        self.with_surrounding(&Snapshot::default())
+    /// The state of a store that has only the resources of the manifests that surround those of a source.
+    pub(crate) fn surrounding_state(&self, source: &str) -> Snapshot {
+        self.with_surrounding(&Snapshot::default(), source)
     }
 
     /// A state without a store, with the surrounding resources of this run in place of those of an earlier one.
-    pub(crate) fn with_surrounding(&self, state: &Snapshot) -> Snapshot {
+    pub(crate) fn with_surrounding(&self, state: &Snapshot, source: &str) -> Snapshot {
         let mut declared = self.surrounding().clone();
         let is_surrounding = |entry: &Entry| entry.is_owned_by(SURROUNDING_OWNER);
         if declared.resources.is_empty() && !state.iter().any(|entry| is_surrounding(entry)) {
@@ -83,13 +89,29 @@ impl Loaded {
         // Which of two sources is meant does not matter for a name.
         declared.report_duplicates(&mut Vec::new());
         let surrounding = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
-        let resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
+        let mut resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
+        if resolved.diagnostics.iter().any(|found| found.severity == Severity::Error) {
+            let alone = replace(&Snapshot::default(), |_| true, resolved.desired.values().map(entry_of));
+            let own = resolve_offline(self, &alone, source);
+            let beside = with_source(&Snapshot::default(), source, &own.desired);
+            resolved = resolve_offline(&surrounding, &beside, SURROUNDING_OWNER);
+        }
         replace(state, |entry| !is_surrounding(entry), resolved.desired.values().map(entry_of))
     }
 
+    /// Warnings of surrounding edges and routes with one name, of which only the first is there for tests and invariants.
+    pub(crate) fn unseen_surrounding(&self) -> Vec<Diagnostic> {
+        let unseen = |found: Diagnostic| {
+            let message = format!("in the surrounding manifests: {}; only the first counts here", found.message);
+            let warning = Diagnostic { severity: Severity::Warning, message, is_surrounding: true, ..found };
+            warning.help("judge the requests of both with --server, or pass only one of the two to --with")
+        };
+        self.surrounding().duplicates(&SERVING).into_iter().map(unseen).collect()
+    }
+
     /// A state with the surrounding invariants, also in place of those with the same IDs that differ.
-    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot) -> Snapshot {
-        let surrounding = self.surrounding_state();
+    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot, source: &str) -> Snapshot {
+        let surrounding = self.surrounding_state(source);
         let differs =
             |entry: &&Arc<Entry>| state.get(&entry.key).is_none_or(|known| !known.spec().same(entry.spec().as_ref()));
         let declared = surrounding.newest_first(Kind::Invariant, None, u64::MAX);

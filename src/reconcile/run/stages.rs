@@ -89,7 +89,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
-    let surrounding = loaded.surrounding_state();
+    let surrounding = loaded.surrounding_state(source);
     let (resolved, now) = (resolve_offline(loaded, &surrounding, source), clock::now());
     let mut resolved = judge(loaded, resolved, lints, None, now);
     if resolved.has_errors() {
@@ -99,6 +99,13 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let state = RoutedState { snapshot: &surrounding, source, desired: Some(&resolved.desired) };
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
+    let has_invariants = |state: &Snapshot| state.iter().any(|entry| entry.key.kind == Kind::Invariant);
+    let is_judged = !loaded.tests.is_empty()
+        || resolved.desired.keys().any(|key| key.kind == Kind::Invariant)
+        || has_invariants(&surrounding);
+    if is_judged {
+        resolved.diagnostics.extend(loaded.unseen_surrounding());
+    }
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }
 
@@ -140,12 +147,12 @@ impl Prepared {
 
     /// The state of a store that has only the resources of the surrounding manifests.
     pub(crate) fn surrounding_state(&self) -> Snapshot {
-        self.loaded.surrounding_state()
+        self.loaded.surrounding_state(&self.options.source)
     }
 
     /// A state with the invariants of the surrounding manifests.
     pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot) -> Snapshot {
-        self.loaded.with_surrounding_invariants(state)
+        self.loaded.with_surrounding_invariants(state, &self.options.source)
     }
 
     /// Sets the clock that tells the time of the lints.
@@ -427,7 +434,7 @@ pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
     match surrounding.apply(&first.operations(), clock::now()) {
         Ok((snapshot, _)) => {
             let current = Prepared::load(lenient(new));
-            let mut after = current.plan(&current.loaded.with_surrounding(&snapshot));
+            let mut after = current.plan(&current.loaded.with_surrounding(&snapshot, &new.source));
             after.files.splice(0..0, before.files);
             after
         }

@@ -359,6 +359,49 @@ fn a_refusal_says_how_to_meet_the_invariant() {
 }
 
 #[test]
+fn surrounding_routes_on_edges_of_the_source_count_in_both_directions() {
+    let folder = folder();
+    folder.write(
+        "shop/shop.yaml",
+        &shop(LOGIN).replace("spec:\n", "spec:\n  delegates_to: [{source: other, path_prefix: /admin/x}]\n"),
+    );
+    let route = |edge: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: open}}\nspec: {{edge: {edge}, match_type: \
+             path_prefix, match: /admin/x/, backend: {{backend_id: bkd_other}}}}\n"
+        )
+    };
+    for edge in ["shop/shop", "shop"] {
+        folder.write("other/route.yaml", &route(edge));
+        for of_shop in [true, false] {
+            let (source, with) = if of_shop { ("shop", "other") } else { ("other", "shop") };
+            let run = folder.run(&format!("prove {source} --source {source} --with platform --with {with}"));
+            assert_eq!(run.code, 3, "{edge} {source}: {}", run.all());
+            assert!(run.out.contains("refuted") && run.out.contains("/admin/x"), "{edge} {source}: {}", run.all());
+        }
+    }
+    folder.remove("other/route.yaml");
+    let run = folder.ok("prove shop --source shop --with platform --with other");
+    assert!(run.out.contains("1 proven"), "{}", run.all());
+}
+
+#[test]
+fn surrounding_edges_with_one_name_are_told_of_where_requests_are_judged() {
+    let folder = folder();
+    for team in ["a", "b"] {
+        folder.write(&format!("teams/{team}.yaml"), &shop(LOGIN).replace("shop.ex", &format!("{team}.ex")));
+    }
+    folder.write("teams/secret", "hidden-secret");
+    let warning = "in the surrounding manifests: duplicate HttpsEdge `shop`; only the first counts here";
+    let run = folder.ok("prove platform --source platform --with teams");
+    assert!(run.out.contains("1 proven") && said(&run.err).contains(warning), "{}", run.all());
+    // Nothing is judged here.
+    folder.write("plain/one.yaml", &shop("").replace("shop.ex", "plain.ex"));
+    let run = folder.ok("validate plain --source plain --with teams");
+    assert!(!said(&run.err).contains("duplicate"), "{}", run.all());
+}
+
+#[test]
 fn the_author_of_an_invariant_gets_one_error_about_it() {
     let folder = folder();
     let edges: Vec<String> = (1..=7).map(|n| shop("").replace("shop", &format!("shop{n}"))).collect();
