@@ -11,6 +11,12 @@ use crate::plan::proof_report::ProofReport;
 use crate::reconcile::prelude::*;
 use crate::routing::invariant::{Breach, BreachGroup, prove};
 
+/// Whether a source or a state has invariants.
+pub(super) fn has_invariants(resolved: &Resolution, state: &Snapshot) -> bool {
+    Desired::of_kind(&resolved.desired, Kind::Invariant).next().is_some()
+        || state.newest_first(Kind::Invariant, None, u64::MAX).next().is_some()
+}
+
 /// Judges each invariant in a state in which a source has its resolved resources. Returns what breaks it, if the source
 /// declares the invariant, or the resource to blame.
 pub(super) fn judge_invariants(
@@ -19,8 +25,7 @@ pub(super) fn judge_invariants(
     source: &str,
     now: Timestamp,
 ) -> Vec<Diagnostic> {
-    let is_declared = Desired::of_kind(&resolved.desired, Kind::Invariant).next().is_some();
-    if !is_declared && state.newest_first(Kind::Invariant, None, u64::MAX).next().is_none() {
+    if !has_invariants(resolved, state) {
         return Vec::new();
     }
     let state = with_source(state, source, &resolved.desired);

@@ -24,7 +24,7 @@ mod changes_from;
 use super::lint_stage::{findings, judge_exposure};
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
-use super::proof_stage::judge_invariants;
+use super::proof_stage::{has_invariants, judge_invariants};
 use super::spans::stage;
 use super::speculative::{apply_speculatively, note_behaviour};
 use super::test_stage::{TestRun, run_tests};
@@ -99,11 +99,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let state = RoutedState { snapshot: &surrounding, source, desired: Some(&resolved.desired) };
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
-    let has_invariants = |state: &Snapshot| state.iter().any(|entry| entry.key.kind == Kind::Invariant);
-    let is_judged = !loaded.tests.is_empty()
-        || resolved.desired.keys().any(|key| key.kind == Kind::Invariant)
-        || has_invariants(&surrounding);
-    if is_judged {
+    if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding) {
         resolved.diagnostics.extend(loaded.unseen_surrounding());
     }
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }

@@ -1,5 +1,7 @@
 //! Records the result of a run: in the status, the history and the health of the source, and for the caller of the loop.
 
+use std::collections::BTreeSet;
+
 use super::Loop;
 use super::condition::{Reason, Status};
 use super::report_dedup::digest;

@@ -136,8 +136,9 @@ impl Follower {
         let polled = self.history.ask(|client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(POLL, &[lock]).await?;
-            let (version, is_read_only): (i32, bool) = (row.try_get("version")?, row.try_get("is_read_only")?);
-            Ok((version, is_read_only, row.try_get("is_free")?, row.try_get("keys")?, row))
+            let version: i32 = row.try_get("version")?;
+            let (is_read_only, is_free): (bool, bool) = (row.try_get("is_read_only")?, row.try_get("is_free")?);
+            Ok((version, is_read_only, is_free, row.try_get("keys")?, row))
         });
         let polled = polled.and_then(|(version, is_read_only, is_free, keys, row)| {
             // A standby may be behind, and the lock of the writer is free there.
