@@ -31,7 +31,7 @@ use super::certificates::unpresented;
 use super::delegated_prefix::{
     ODD, WHOLE, admits, closer_delegation, consents, is_normal, precedes, prefixes_of, wanted_prefix,
 };
-use super::hostports::hostport_faults;
+use super::hostports::{hostport_faults, withdrawn_hosts};
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
 use crate::model::required_secrets::{alike, awaits_secrets};
@@ -42,7 +42,7 @@ use crate::routing::selector::Selector;
 use crate::syntax::text::{first_of, printable};
 
 /// The most routes that a warning lists.
-const MOST_LISTED: usize = 10;
+pub(super) const MOST_LISTED: usize = 10;
 
 /// An edge that routes are judged against.
 pub(super) struct HostEdge<'a> {
@@ -205,6 +205,7 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
         hostport_faults(Desired::of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
     let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     found.warnings.extend(unpresented(desired, snapshot, source));
+    found.warnings.extend(withdrawn_hosts(desired, snapshot, source));
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in Desired::of_kind(desired, Kind::HttpsEdgeRoute) {

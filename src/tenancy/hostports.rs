@@ -12,19 +12,23 @@
 //! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and so is one
 //! with `docs.example.com:80`. If `docs` has `docs.example.com:443`, an edge of `guides` with `*.example.com:80` is refused.
 //!
+//! Consent to a host is no consent to its other ports: a source that has a host below a wildcard of another needs the present
+//! consent of that edge for each port more, unless its own edges have the requests already.
+//!
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegated_prefix::{WHOLE, prefixes_of};
-use super::delegation::consent_to_ask_for;
+use super::delegation::{MOST_LISTED, consent_to_ask_for};
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::routing::behaviour::wider;
-use crate::syntax::text::printable;
+use crate::syntax::text::{first_of, printable};
 
 /// A host in its normal form, and a port.
 type Address = (String, u16);
@@ -58,11 +62,17 @@ struct HostOwner<'s> {
     consent: HostConsent,
 }
 
+impl HostOwner<'_> {
+    fn is_closed(&self) -> bool {
+        self.consent == HostConsent::Missing
+    }
+}
+
 /// The owners of hosts, from the view of one source.
 struct HostOwners<'s> {
     /// By host and port.
     served: HashMap<Address, HostOwner<'s>>,
-    /// By host, on any port.
+    /// By host, on any port: the one with the least consent.
     hosts: HashMap<String, HostOwner<'s>>,
 }
 
@@ -95,32 +105,45 @@ impl<'s> HostOwners<'s> {
         Self { served, hosts }
     }
 
-    /// The owner of a host on a port, or else on another one.
-    fn owner(&self, address: &Address) -> Option<&HostOwner<'s>> {
-        self.served.get(address).or_else(|| self.hosts.get(&address.0))
-    }
-
     /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
     fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
-        let found = |host: &str, server: &HostOwner<'s>| Some((server.entry, format!("{host}:{}", server.port)));
-        let (host, port) = added;
         // Whoever has the hostport has all of its requests already.
-        if let Some(server) = self.served.get(added) {
-            return if server.consent == HostConsent::Own { None } else { found(host, server) };
+        let (server, host) = match self.served.get(added) {
+            Some(server) if server.consent == HostConsent::Own => None,
+            Some(server) => Some((server, added.0.clone())),
+            None => self.closed_above(added).or_else(|| self.closed_below(&added.0)),
+        }?;
+        Some((server.entry, format!("{host}:{}", server.port)))
+    }
+
+    /// The edge that has an added host or a wildcard above it, and does not consent. The closest one is asked, and then the next
+    /// ones up to that whose requests the hostport takes: whoever has the closest host may have it by their consent alone, and
+    /// on another port. An edge that no source owns has never consented.
+    fn closed_above(&self, (host, port): &Address) -> Option<(&HostOwner<'s>, String)> {
+        let mut is_closest = true;
+        for host in std::iter::once(host.clone()).chain(wider(host)) {
+            let Some(on_any) = self.hosts.get(&host) else { continue };
+            let on_port = self.served.get(&(host.clone(), *port));
+            if on_port.is_some_and(|server| server.consent == HostConsent::Own) {
+                return None;
+            }
+            if on_any.is_closed() && (is_closest || on_any.entry.claim.is_some()) {
+                return Some((on_port.filter(|server| server.is_closed()).unwrap_or(on_any), host));
+            }
+            if on_port.is_some() {
+                return None;
+            }
+            is_closest = false;
         }
-        let is_closed = |server: &HostOwner<'s>| server.consent == HostConsent::Missing;
-        // The host itself, or else the closest wildcard, which has its traffic now.
-        let closest = std::iter::once(host.clone()).chain(wider(host)).find_map(|host| {
-            let address = (host, *port);
-            Some((self.owner(&address)?, address.0))
-        });
-        if let Some((server, host)) = closest.filter(|(server, _)| is_closed(server)) {
-            return found(&host, server);
-        }
+        None
+    }
+
+    /// The edge that has a host below an added wildcard, and does not consent.
+    fn closed_below(&self, host: &str) -> Option<(&HostOwner<'s>, String)> {
         let suffix = host.strip_prefix('*')?;
         let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
-        let below = self.hosts.iter().filter(|(host, server)| is_closed(server) && is_below(host));
-        below.min_by_key(|(host, _)| *host).and_then(|(host, server)| found(host, server))
+        let below = self.hosts.iter().filter(|(host, server)| server.is_closed() && is_below(host));
+        below.min_by_key(|(host, _)| *host).map(|(host, server)| (server, host.clone()))
     }
 }
 
@@ -262,6 +285,47 @@ pub(crate) fn retaken_hostports<'k>(
             if let Some(rival) = served.rival(&address) {
                 found.push((key.clone(), fault(index, text, &rival, source, "")));
             }
+        }
+    }
+    found
+}
+
+/// Returns a warning for each edge that no longer consents to hosts that edges of other sources have by its consent.
+pub(super) fn withdrawn_hosts(
+    desired: &BTreeMap<Key, Desired>,
+    snapshot: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let mut found = Vec::new();
+    for wanted in Desired::of_kind(desired, Kind::HttpsEdge) {
+        let edges = wanted.spec_as::<HttpsEdge>().zip(former(snapshot, &wanted.key));
+        let Some((edge, former)) = edges.filter(|(edge, former)| {
+            former.delegates_to.iter().any(|it| it.path_prefix == WHOLE)
+                && (edge.delegates_to != former.delegates_to || edge.required_modules.is_some())
+        }) else {
+            continue;
+        };
+        let own: Vec<String> = edge.addresses().map(|(_, _, (host, _))| host).collect();
+        let is_above = |above: &str, host: &str| wider(host).any(|it| it == above);
+        let meets = |host: &str| own.iter().any(|own| own == host || is_above(own, host) || is_above(host, own));
+        let mut held = Vec::new();
+        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|it| !it.is_owned_by(source)) {
+            let consent = |edge| HostConsent::of(edge, entry.source());
+            if consent(former) != HostConsent::Given || consent(edge) != HostConsent::Missing {
+                continue;
+            }
+            let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()) else { continue };
+            let kept = theirs.addresses().filter(|(_, _, (host, _))| meets(host));
+            held.extend(kept.map(|(_, text, _)| format!("`{}` of source `{}`", printable(text), printable(owner))));
+        }
+        if !held.is_empty() {
+            let held = first_of(held.iter().map(String::as_str), MOST_LISTED);
+            let name = printable(&wanted.claim.name);
+            let message = format!("HttpsEdge `{name}` no longer leaves hosts to edges that have them: {held}");
+            let field = if edge.required_modules.is_some() { "required_modules" } else { "delegates_to" };
+            let help = "these edges keep their hosts, without the modules that this edge requires, but get no more ports of \
+                        them; ask their owners to remove them, or leave the edge as it was";
+            found.push((wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(field).help(help)));
         }
     }
     found

@@ -2,6 +2,7 @@
 //! sources meet, unless these consent or an admin says so (D112).
 
 pub(super) mod gateway;
+mod hosts;
 mod ids;
 mod kinds;
 mod ownership;

@@ -1,0 +1,72 @@
+//! Consent to a host, port by port and over time.
+
+use serde_json::{Value, json};
+
+use super::gateway::{Gateway, document, edge, reconciliation, shop};
+use crate::security::scoped_keys::refused;
+
+/// The consent of an edge to all of `team-b`.
+const CONSENT: &str = ", delegates_to: [{source: team-b, path_prefix: /}]";
+
+/// A manifest of an edge with two hostports.
+fn edge_of(one: &str, other: &str) -> Value {
+    document("HttpsEdge", "mine", &format!("{{hostports: ['{one}', '{other}']}}"))
+}
+
+#[test]
+fn a_host_needs_the_consent_of_all_edges_that_have_the_wildcard() {
+    let gateway = Gateway::new();
+    let plain = document("HttpsEdge", "plain", &format!("{{hostports: ['*.shop.example.com:80']{CONSENT}}}"));
+    gateway.apply("team-a", &[shop(""), plain.clone()]);
+    let words = ["NOT_DELEGATED", "`*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`"];
+    for port in [80, 443] {
+        refused(&gateway.b_applies(&[edge("mine", &format!("x.shop.example.com:{port}"))]), 409, &words);
+    }
+    gateway.apply("team-a", &[shop(CONSENT), plain]);
+    for port in [80, 443] {
+        let answer = gateway.b_applies(&[edge("mine", &format!("x.shop.example.com:{port}"))]);
+        assert_eq!(answer.status, 201, "{}", answer.text);
+    }
+}
+
+#[test]
+fn consent_to_one_port_of_a_host_is_none_to_another_one() {
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    let withdrawn = vec![shop("")];
+    let required = vec![set, shop(&format!("{CONSENT}, required_modules: [zip]"))];
+    for files in [withdrawn, required] {
+        let gateway = Gateway::new();
+        gateway.apply("team-a", &[shop(CONSENT)]);
+        let first = "x.shop.example.com:80";
+        assert_eq!(gateway.b_applies(&[edge("mine", first)]).status, 201);
+        let revision = gateway.revision();
+        // Whoever takes the consent back is told who has a host by it.
+        let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files));
+        refused(&answer, 201, &["no longer leaves hosts", "`x.shop.example.com:80` of source `team-b`"]);
+        let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+        let words = ["NOT_DELEGATED", "`*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`"];
+        for more in ["x.shop.example.com:443", "x.shop.example.com:8443", "*.x.shop.example.com:443"] {
+            refused(&gateway.b_applies(&[edge_of(first, more)]), 409, &words);
+            let patch = json!({"hostports": [first, more]});
+            refused(&gateway.server.call_as(&gateway.b, "PATCH", &path, Some(patch)), 409, &words);
+        }
+        // What it has stays, and it does not come back once it is gone.
+        assert_eq!(gateway.b_applies(&[edge("mine", first)]).status, 200);
+        assert_eq!(gateway.b_applies(&[edge("mine", "b.example.com:443")]).status, 201);
+        let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
+        refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 409, &words);
+    }
+}
+
+#[test]
+fn a_source_adds_hosts_below_its_own_wildcard_without_consent() {
+    let gateway = Gateway::new();
+    gateway.apply("team-a", &[shop(CONSENT)]);
+    let own = "*.b.shop.example.com:443";
+    assert_eq!(gateway.b_applies(&[edge("mine", own)]).status, 201);
+    gateway.apply("team-a", &[shop("")]);
+    // It has these requests already.
+    let answer = gateway.b_applies(&[edge_of(own, "x.b.shop.example.com:443")]);
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    refused(&gateway.b_applies(&[edge_of(own, "x.b.shop.example.com:80")]), 409, &["NOT_DELEGATED", "`team-a`"]);
+}
