@@ -226,8 +226,8 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
     found
 }
 
-/// Returns why a source cannot have routes on edges of others as it has them, as far as these are among the keys: the edges do
-/// not consent, or require other modules.
+/// Returns why routes on edges of others than a source cannot be as they are, as far as they are among the keys: the edges do not
+/// consent to the source of the route, or require other modules.
 pub(crate) fn not_admitted<'k>(
     keys: impl Iterator<Item = &'k Key>,
     state: &Snapshot,
@@ -238,9 +238,10 @@ pub(crate) fn not_admitted<'k>(
     for key in keys.filter(|key| key.kind == Kind::HttpsEdgeRoute) {
         let Some(parent) = &key.parent else { continue };
         let Some(edge) = HostEdge::find(parent, &declared, state, source) else { continue };
-        let Some(route) = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>()) else { continue };
-        let Some(owner) = edge.owner else { continue };
-        let faults = edge.missing_consent(owner, source, route).into_iter().chain(edge.differing(route));
+        let Some(entry) = state.get(key) else { continue };
+        let Some((owner, route)) = edge.owner.zip(entry.spec_as::<HttpsEdgeRoute>()) else { continue };
+        let missing = entry.source().and_then(|of_route| edge.missing_consent(owner, of_route, route));
+        let faults = missing.into_iter().chain(edge.differing(route));
         found.extend(faults.map(|fault| (key.clone(), fault)));
     }
     found

@@ -16,6 +16,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::delegated_prefix::consents;
+use super::delegation::delegates;
 use super::host_allowlist::unlisted_host;
 use crate::model::key_scope::WriteAction;
 use crate::model::required_secrets::has_secrets;
@@ -130,6 +131,7 @@ impl OperationCheck<'_> {
             // A resource that loses its owner counts as created without one.
             Operation::Claim { claim: None, .. } => {
                 self.check_write(key.kind, None, WriteAction::Create)?;
+                self.check_place(key, None)?;
                 self.check_unowned_certificate(key.kind)
             }
             Operation::Delete { .. } => {
@@ -171,31 +173,37 @@ impl OperationCheck<'_> {
             _ => return Ok(()),
         };
         let source = claim.map(|claim| claim.source.as_str());
-        let own = || {
-            self.check_write(key.kind, source, WriteAction::Create)?;
-            match claim {
-                Some(claim) => self.check_id(key, claim),
-                None => self.check_unowned_certificate(key.kind),
-            }
-        };
+        // Before anybody declares a subscription, nobody can tell whose it is.
+        if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription)
+            && self.rights.stated.contains(key)
+            && !self.rights.scope.may_write(key.kind)
+            && self.current.children(&subscription).next().is_none()
+        {
+            return Err(Denied::Stated(subscription));
+        }
+        // The owner of the place is named first: a single request has no source.
+        self.check_place(key, source)?;
+        self.check_write(key.kind, source, WriteAction::Create)?;
+        match claim {
+            Some(claim) => self.check_id(key, claim),
+            None => self.check_unowned_certificate(key.kind),
+        }
+    }
+
+    /// Checks the place that a resource gets as one of a source, or of none: a route changes what its edge does.
+    fn check_place(&self, key: &Key, source: Option<&str>) -> Result<(), Denied> {
+        let Some(parent) = key.parent_key() else { return Ok(()) };
         // A subscription is in another system: it belongs to those who have its event sources.
-        if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
-            let mut others = self.current.children(&subscription).peekable();
-            // Before anybody declares one, nobody can tell whose it is.
-            if others.peek().is_none() && self.rights.stated.contains(key) && !self.rights.scope.may_write(key.kind) {
-                return Err(Denied::Stated(subscription.clone()));
-            }
-            others.try_for_each(|other| self.check_parent(key.kind, other.source(), source))?;
-            return own();
+        if parent.kind == Kind::EventSubscription {
+            let mut others = self.current.children(&parent);
+            return others.try_for_each(|other| self.check_parent(key.kind, self.owner(other), source));
         }
-        let Some(parent) = key.parent_key().and_then(|parent| self.current.get(&parent)) else { return own() };
         // Planning checks the paths that the edge delegates.
-        if source.is_some_and(|source| delegates(parent, source)) {
-            return own();
+        if source.is_some_and(|source| delegates(self.current, key, source)) {
+            return Ok(());
         }
-        // A route changes what its edge does. Its owner is named first: a single request has no source.
-        self.check_parent(parent.key.kind, parent.source(), source)?;
-        own()
+        let parent = self.current.get(&parent);
+        parent.map_or(Ok(()), |parent| self.check_parent(parent.key.kind, self.owner(parent), source))
     }
 
     /// Whether the actor may add something for a source to what `owner` has. Planning leaves this to the rights of a followed
@@ -295,11 +303,6 @@ impl OperationCheck<'_> {
 fn moves_route(operation: &Operation) -> bool {
     let Operation::Patch { key, fields, .. } = operation else { return false };
     key.kind == Kind::HttpsEdgeRoute && fields.iter().any(|field| field == "match" || field == "match_type")
-}
-
-/// Whether an edge admits routes of a source.
-fn delegates(edge: &Entry, source: &str) -> bool {
-    edge.spec_as::<HttpsEdge>().is_some_and(|edge| edge.delegates_to.iter().any(|it| it.source == source))
 }
 
 /// Whether an edge consents to a route as it is in the store, if that were of a source.

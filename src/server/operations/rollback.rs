@@ -110,7 +110,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         // A key that only plans does so for whoever applies it.
         let source = rollback.source.as_deref().unwrap_or_default();
         if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source)) {
-            check_consents(&caller, &planned, &current)?;
+            check_consents(&caller, rollback, &planned, &current)?;
         }
         let secrets = if is_blind { Secrets::Masked } else { Secrets::Revealed };
         return request.answer(&mut planned, secrets, None);
@@ -119,7 +119,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         // The key may have been revoked since the request arrived.
         let caller = admit(request, rollback, current)?;
         permit(&caller, &planned, current)?;
-        check_consents(&caller, &planned, current)?;
+        check_consents(&caller, rollback, &planned, current)?;
         // Its dry run was for a caller who does not see all secrets.
         let expects_masked = request.expect.as_deref().is_some_and(is_masked);
         let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
@@ -149,8 +149,14 @@ fn admit(request: &ChangeRequest<'_>, rollback: &Rollback, current: &Snapshot) -
 }
 
 /// Checks whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their
-/// consent and the modules that they require, and hosts that others serve by now need consent, too (D103).
-fn check_consents(caller: &Caller, planned: &PlanResult, current: &Snapshot) -> Result<(), ApiError> {
+/// consent and the modules that they require, and hosts that others serve by now need consent, too (D103). Routes that lose their
+/// source need the modules of edges that are not of the source of the rollback.
+fn check_consents(
+    caller: &Caller,
+    rollback: &Rollback,
+    planned: &PlanResult,
+    current: &Snapshot,
+) -> Result<(), ApiError> {
     let (Some(_), Some(plan), Some(tried)) = (&caller.scope, &planned.plan, &planned.tried) else { return Ok(()) };
     let after = tried.after();
     let mut by_source: BTreeMap<Option<&str>, Vec<&Key>> = BTreeMap::new();
@@ -162,7 +168,8 @@ fn check_consents(caller: &Caller, planned: &PlanResult, current: &Snapshot) -> 
     }
     let mut refused = Vec::new();
     for (source, keys) in by_source {
-        refused.extend(source.iter().flat_map(|source| not_admitted(keys.iter().copied(), after, source)));
+        let own = source.or(rollback.source.as_deref()).unwrap_or_default();
+        refused.extend(not_admitted(keys.iter().copied(), after, own));
         refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
     }
     ApiError::check(refused.into_iter().map(|(_, fault)| fault.at("to")))

@@ -143,6 +143,31 @@ fn a_route_without_a_source_belongs_to_its_edge() {
 }
 
 #[test]
+fn a_route_that_loses_its_source_needs_the_edge() {
+    let operations = [
+        create(route("edghts_shop", "edghtsrt_own"), Some("shop")),
+        create(route("edghts_identity", "edghtsrt_guest"), Some("shop")),
+        create(route("edghts_free", "edghtsrt_free"), Some("shop")),
+    ];
+    let current = world().apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0;
+    let release = |scope: &KeyScope, edge: &str, id: &str| {
+        let operations = [Operation::Claim { key: route(edge, id), claim: None }];
+        let rights = Rights { scope, origin: ChangeOrigin::Plan, stated: &BTreeSet::new() };
+        rights.check(&current, &operations).map_err(|(_, denied)| denied)
+    };
+    let routes = kinds(&["HttpsEdgeRoute"]);
+    assert_eq!(release(&routes, "edghts_shop", "edghtsrt_own"), Ok(()));
+    assert_eq!(
+        release(&routes, "edghts_identity", "edghtsrt_guest"),
+        Err(Denied::Source("update resources of".to_owned(), "identity".to_owned()))
+    );
+    assert_eq!(release(&routes, "edghts_free", "edghtsrt_free"), Err(Denied::Unowned("update", Kind::HttpsEdge)));
+    assert_eq!(release(&kinds(&["HttpsEdge", "HttpsEdgeRoute"]), "edghts_free", "edghtsrt_free"), Ok(()));
+    let both = KeyScope { apply: vec!["shop".into(), "identity".into()], ..routes };
+    assert_eq!(release(&both, "edghts_identity", "edghtsrt_guest"), Ok(()));
+}
+
+#[test]
 fn a_delegated_edge_admits_routes_of_a_plan() {
     let mut shared = create(edge("edghts_shared"), Some("identity"));
     if let Operation::Create { spec, .. } = &mut shared {

@@ -133,6 +133,37 @@ pub(super) fn release(gateway: &Gateway) {
     refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
 }
 
+/// A route without a source belongs to its edge, so that nobody gives one up on the edge of another source: neither where that no
+/// longer consents, nor without its modules.
+#[test]
+fn a_rollback_releases_no_route_on_the_edge_of_another_source() {
+    let gateway = Gateway::new();
+    let consent = ", delegates_to: [{source: team-b, path_prefix: /docs/}]";
+    gateway.apply("team-a", &[shop(consent)]);
+    let routes = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
+    let made = gateway.server.call("POST", &routes, Some(json!({"match_type": "path_prefix", "match": "/docs/"})));
+    let revision = gateway.revision();
+    let spec = "{edge: shop, match_type: path_prefix, match: /docs/new/}";
+    let text = document("HttpsEdgeRoute", "mine", spec)["text"].as_str().unwrap().to_owned();
+    let text = text.replace("{name: mine}", &format!("{{name: mine, id: {}}}", made.str("/id")));
+    let adopting = reconciliation("team-b", &[json!({"name": "mine.yaml", "text": text})]);
+    let b = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdgeRoute"]}));
+    let adopted = gateway.server.call_as(&b, "POST", "/reconciliations", adopting.clone());
+    assert_eq!(adopted.status, 201, "{}", adopted.text);
+    let back = || Some(json!({"to": revision, "source": "team-b", "max_deletes": "100%"}));
+    refused(&gateway.server.call_as(&b, "POST", "/rollbacks", back()), 403, &["update resources of source `team-a`"]);
+    // Whoever may change both leaves no module out.
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    gateway.apply("team-a", &[set, shop(&format!("{consent}, required_modules: [zip]"))]);
+    let synced = gateway.server.call_as(&b, "POST", "/reconciliations", adopting);
+    assert_eq!(synced.status, 201, "{}", synced.text);
+    let both = gateway.key(json!({"apply": ["team-a", "team-b"], "kinds": ["HttpsEdgeRoute"]}));
+    refused(&gateway.server.call_as(&both, "POST", "/rollbacks", back()), 409, &["REQUIRED_MODULE"]);
+    gateway.apply("team-a", &[shop(consent)]);
+    let released = gateway.server.call_as(&both, "POST", "/rollbacks", back());
+    assert_eq!(released.status, 201, "{}", released.text);
+}
+
 pub(super) fn deletion(gateway: &Gateway) {
     let authority = pem("CertificateAuthority", "staff", &[("ca_pem", AUTHORITY)]);
     let empty = edge("mine", "b.example.com:443");
