@@ -60,8 +60,10 @@ pub(crate) enum Denied {
     Secrets(Key),
     /// To replace a module that has a secret in a resource that no source owns.
     Secret(Key, &'static str),
-    /// To declare a new resource by its ID, which its source was not the last to have.
+    /// To declare a new resource by its ID, which no source is known to have had.
     Stated(Key),
+    /// To create a resource with an ID that another source was the last to have: the resource and that source.
+    Former(Key, String),
     /// To make such a change to single resources.
     Action(&'static str),
     /// To take a host for an edge.
@@ -239,20 +241,21 @@ impl OperationCheck<'_> {
         if is_judged { self.check_parent(edge.key.kind, edge.source(), taken_by) } else { Ok(()) }
     }
 
-    /// Checks the ID of a new resource of a source. One that another source had last stays that one's: the SAML key of a route
-    /// derives from it. One that a manifest states and nobody had can be one that another source will have, or a record of another
-    /// system.
+    /// Checks the ID of a new resource of a source. One that another source had last stays that one's, whoever may take over what no
+    /// source owns: the SAML key of a route derives from it. One that a manifest states and nobody had can be one that another
+    /// source will have, or a record of another system.
     fn check_id(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
         let Rights { scope, stated, .. } = self.rights;
         // The ID of an event source is its type.
-        if key.kind == Kind::EventSource || scope.may_write(key.kind) {
+        if key.kind == Kind::EventSource {
             return Ok(());
         }
-        let may_have = match self.current.tombstone(key).and_then(|tombstone| tombstone.source.as_deref()) {
-            Some(former) => former == claim.source || scope.may_apply(former),
-            None => !stated.contains(key),
-        };
-        if may_have { Ok(()) } else { Err(Denied::Stated(key.clone())) }
+        match self.current.former_source(key) {
+            Some(former) if former == claim.source || scope.may_apply(former) => Ok(()),
+            Some(former) => Err(Denied::Former(key.clone(), former.to_owned())),
+            None if !stated.contains(key) || scope.may_write(key.kind) => Ok(()),
+            None => Err(Denied::Stated(key.clone())),
+        }
     }
 
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.

@@ -182,12 +182,17 @@ fn refused_operation(key: &Key, denied: &Denied) -> Fault {
             format!("{verb} resources of kind {kind}, which act on every source"),
             format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
         ),
-        other => {
-            let stated = if let Denied::Stated(stated) = other { stated } else { key };
-            (
-                format!("declare {stated} by its ID"),
-                format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
-            )
+        Denied::Stated(stated) => (
+            format!("declare {stated} by its ID"),
+            format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
+        ),
+        Denied::Former(new, other) => (
+            format!("create {new}, whose ID source `{}` was the last to have", printable(other)),
+            "remove `metadata.id`, or ask an admin to apply this source once".to_owned(),
+        ),
+        // These limit keys alone.
+        Denied::Certificate | Denied::Secrets(_) | Denied::Secret(..) | Denied::Action(_) | Denied::Host(_) => {
+            (format!("change {key}"), "ask an admin to do it".to_owned())
         }
     };
     Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help)

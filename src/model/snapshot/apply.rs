@@ -273,6 +273,7 @@ impl Application {
         if let Some(entry) = next.take_out(key) {
             let source = entry.source().map(Arc::from);
             next.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: next.revision, source });
+            next.former_sources.take();
         }
         self.touched.insert(key.clone());
     }

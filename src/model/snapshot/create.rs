@@ -78,6 +78,7 @@ impl Snapshot {
             for entry in added {
                 self.deleted.remove(&entry.key);
             }
+            self.former_sources.take();
         }
         if let Some(parents) = self.parents.get_mut() {
             for key in added.iter().map(|entry| &entry.key).filter(|key| has_own_id(key.kind)) {

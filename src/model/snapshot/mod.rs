@@ -49,6 +49,8 @@ pub struct Snapshot {
     by_order: OrdMap<(Kind, u64), Key>,
     /// The list positions of deleted resources, from which pagination can continue (D12), and the sources that owned them.
     deleted: OrdMap<Key, Tombstone>,
+    /// The sources that had the IDs of deleted children last, whatever their parents were. Few plans ask for them.
+    former_sources: OnceLock<OrdMap<(Kind, Id), Arc<str>>>,
     /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
     /// For addresses without the parent: the parent of each child with an id of its own. Most programs ask for none.
@@ -118,7 +120,7 @@ impl Snapshot {
         for parent in parents {
             other.refresh(&parent);
         }
-        Self { revision, next_order, ..other }
+        Self { revision, next_order, former_sources: OnceLock::new(), ..other }
     }
 
     /// Returns the state without the tombstones of deletions up to a revision.
@@ -131,6 +133,7 @@ impl Snapshot {
     pub(crate) fn with_tombstones_that(mut self, stays: impl Fn(&Key, &Tombstone) -> bool) -> Self {
         let kept = self.deleted.iter().filter(|(key, it)| stays(key, it));
         self.deleted = kept.map(|(key, it)| (key.clone(), it.clone())).collect();
+        self.former_sources.take();
         self
     }
 
@@ -150,9 +153,18 @@ impl Snapshot {
         self.deleted.get(key)
     }
 
-    /// Whether a deleted resource had another source than this one when it was deleted.
+    /// The source of the last deleted resource with the ID of a key that had one: a route can have had it on another edge.
+    pub(crate) fn former_source(&self, key: &Key) -> Option<&str> {
+        if !has_own_id(key.kind) {
+            return self.tombstone(key)?.source.as_deref();
+        }
+        let known = self.former_sources.get_or_init(|| index_former_sources(self.tombstones()));
+        known.get(&(key.kind, key.id.clone())).map(AsRef::as_ref)
+    }
+
+    /// Whether the ID of a key was last that of another source than this one.
     pub(crate) fn was_of_another(&self, key: &Key, source: &str) -> bool {
-        self.tombstone(key).and_then(|tombstone| tombstone.source.as_deref()).is_some_and(|former| former != source)
+        self.former_source(key).is_some_and(|former| former != source)
     }
 
     /// Whether a resource was ever deleted: then earlier states can have tombstones that this one has no longer.
@@ -297,7 +309,9 @@ impl Snapshot {
         if key.parent.is_none() {
             self.by_order.insert((key.kind, entry.order), key.clone());
         }
-        self.deleted.remove(&key);
+        if self.deleted.remove(&key).is_some() {
+            self.former_sources.take();
+        }
         if let Some(parents) = self.parents.get_mut()
             && let Some(parent) = key.parent.clone().filter(|_| has_own_id(key.kind))
         {
@@ -349,6 +363,19 @@ impl Snapshot {
 fn index_parents<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
     let children = entries.filter(|entry| has_own_id(entry.key.kind));
     children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
+}
+
+/// The last sources of deleted children with ids of their own.
+fn index_former_sources<'a>(
+    tombstones: impl Iterator<Item = (&'a Key, &'a Tombstone)>,
+) -> OrdMap<(Kind, Id), Arc<str>> {
+    let mut owned: Vec<_> = tombstones
+        .filter(|(key, _)| has_own_id(key.kind))
+        .filter_map(|(key, it)| Some((it.revision, (key.kind, key.id.clone()), Arc::clone(it.source.as_ref()?))))
+        .collect();
+    owned.sort_by_key(|(revision, ..)| *revision);
+    // Of several with an ID, the last one stays.
+    owned.into_iter().map(|(_, child, source)| (child, source)).collect()
 }
 
 /// Whether the ids of a kind are unique in a store, and not only within their parent.

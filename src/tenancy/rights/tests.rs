@@ -236,17 +236,20 @@ fn a_new_resource_has_no_id_that_is_or_will_be_that_of_another_source() {
     };
     let identity = KeyScope { apply: vec!["identity".into()], ..shop() };
     let both = KeyScope { apply: vec!["shop".into(), "identity".into()], ..shop() };
-    let denied = |id: &str| Err(Denied::Stated(edge(id)));
+    let stated = |id: &str| Err(Denied::Stated(edge(id)));
     for (id, is_stated, expected) in [
         ("edghts_new", false, Ok(())),
-        ("edghts_new", true, denied("edghts_new")),
-        ("edghts_free", true, denied("edghts_free")),
-        ("edghts_identity", true, denied("edghts_identity")),
-        // A rollback states nothing.
-        ("edghts_identity", false, denied("edghts_identity")),
+        ("edghts_new", true, stated("edghts_new")),
+        ("edghts_free", true, stated("edghts_free")),
     ] {
         assert_eq!(judged(&shop(), id, is_stated), expected, "{id}");
         assert_eq!(judged(&kinds(&["HttpsEdge"]), id, is_stated), Ok(()), "{id}");
+    }
+    // A rollback states nothing.
+    for is_stated in [true, false] {
+        let denied = Err(Denied::Former(edge("edghts_identity"), "identity".to_owned()));
+        assert_eq!(judged(&shop(), "edghts_identity", is_stated), denied);
+        assert_eq!(judged(&kinds(&["*"]), "edghts_identity", is_stated), denied, "whatever it may adopt");
     }
     for scope in [identity, both] {
         assert_eq!(judged(&scope, "edghts_identity", true), Ok(()), "{:?}", scope.apply);
@@ -256,8 +259,34 @@ fn a_new_resource_has_no_id_that_is_or_will_be_that_of_another_source() {
         let stated = BTreeSet::from([new.key().clone()]);
         SourceScope { adopt, ..SourceScope::default() }.refused(&current, &[new], &stated, source).len()
     };
-    let none = || Adoption::Of(BTreeSet::new());
-    assert_eq!((refused(none(), "shop"), refused(none(), "identity"), refused(Adoption::Any, "shop")), (1, 0, 0));
+    let of = |kinds: &[Kind]| Adoption::Of(kinds.iter().copied().collect());
+    let none = of(&[]);
+    assert_eq!((refused(none.clone(), "shop"), refused(none, "identity")), (1, 0));
+    assert_eq!((refused(of(&[Kind::HttpsEdge]), "shop"), refused(Adoption::Any, "shop")), (1, 0));
+}
+
+#[test]
+fn the_id_of_a_route_stays_that_of_its_source_on_every_edge() {
+    let state = |state: &Snapshot, operations: &[Operation]| state.apply(operations, Timestamp::UNIX_EPOCH).unwrap().0;
+    let (there, here) = (route("edghts_shop", "edghtsrt_1"), route("edghts_free", "edghtsrt_1"));
+    let judged = |current: &Snapshot, key: &Key| {
+        let new = [create(key.clone(), Some("shop"))];
+        let rights =
+            Rights { scope: &kinds(&["*"]), origin: ChangeOrigin::Plan, stated: &BTreeSet::from([key.clone()]) };
+        rights.check(current, &new).map_err(|(_, denied)| denied)
+    };
+    let gone = state(&world(), &[delete(there.clone())]);
+    for key in [&there, &here] {
+        assert_eq!(judged(&gone, key), Err(Denied::Former(key.clone(), "identity".to_owned())));
+    }
+    assert!(gone.was_of_another(&here, "shop") && !gone.was_of_another(&here, "identity"));
+    // Whoever had it last has it.
+    let given = state(&state(&gone, &[create(here.clone(), Some("shop"))]), &[delete(here.clone())]);
+    assert_eq!((judged(&given, &there), judged(&given, &here)), (Ok(()), Ok(())));
+    assert!(given.was_of_another(&there, "identity"));
+    // One that no source had says nothing.
+    let free = state(&state(&gone, &[create(here.clone(), None)]), &[delete(here.clone())]);
+    assert!(free.was_of_another(&here, "shop"));
 }
 
 #[test]

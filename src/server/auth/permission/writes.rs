@@ -37,8 +37,12 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
         }
         Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
         Denied::Stated(key) => {
-            let what = format!("declare {key} by its ID, which its source was not the last to have");
+            let what = format!("declare {key} by its ID, which its source did not have before");
             needs(&format!("`{}` in `kinds`", key.kind), what)
+        }
+        Denied::Former(key, source) => {
+            let what = format!("create {key}, whose ID that source was the last to have");
+            needs(&format!("the right to apply source `{}`", printable(source)), what)
         }
         Denied::Action(verb) => forbidden(format!("{verb} single resources")),
         Denied::Host(host) => forbidden(format!("serve `{}`, which is not in `hosts`", printable(host))),

@@ -125,9 +125,13 @@ fn a_source_keeps_the_ids_of_what_others_have_deleted() {
     let delete = || gateway.server.call("DELETE", &format!("/edges/https/{id}"), None).status;
     assert_eq!(delete(), 204);
     let hold = [stated(&edge("hold", "b.example.com:443"), &id)];
-    let words = [id.as_str(), "by its ID", "`HttpsEdge` in `kinds`"];
-    refused(&gateway.b_applies(&hold), 403, &words);
-    refused(&recreate(&gateway, &gateway.b, &hold), 403, &words);
+    let words = [id.as_str(), "whose ID that source was the last to have", "the right to apply source `team-a`"];
+    // Nor does whoever may take over what no source owns.
+    for token in [&gateway.b, &gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdge"]}))] {
+        let held = gateway.server.call_as(token, "POST", "/reconciliations", reconciliation("team-b", &hold));
+        refused(&held, 403, &words);
+        refused(&recreate(&gateway, token, &hold), 403, &words);
+    }
     // Its source has it back, by its manifest or by a rollback, and needs no right for that.
     let a = gateway.key(json!({"apply": ["team-a"]}));
     let manifest = reconciliation("team-a", &[stated(&shop(""), &id)]);
@@ -138,8 +142,23 @@ fn a_source_keeps_the_ids_of_what_others_have_deleted() {
         assert_eq!(gateway.id("HttpsEdge", "team-a"), id);
         assert_eq!(delete(), 204);
     }
-    // Whoever may take over what no source owns may take this over, too.
-    let adopting = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdge"]}));
-    let taken = gateway.server.call_as(&adopting, "POST", "/reconciliations", reconciliation("team-b", &hold));
+    // Whoever may change both may take it over.
+    let both = gateway.key(json!({"apply": ["team-a", "team-b"]}));
+    let taken = gateway.server.call_as(&both, "POST", "/reconciliations", reconciliation("team-b", &hold));
     assert_eq!(taken.status, 201, "{}", taken.text);
+}
+
+#[test]
+fn no_source_has_the_id_of_a_route_of_another_one_on_its_own_edge() {
+    let gateway = Gateway::new();
+    gateway.apply("team-a", &[shop(""), route("shop", "hr")]);
+    let keys = saml_keys(&gateway);
+    let id = keys.keys().next().unwrap();
+    gateway.apply("team-a", &[shop("")]);
+    let adopting = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdge", "HttpsEdgeRoute"]}));
+    let taking = [edge("mine", "b.example.com:443"), stated(&route("mine", "hr"), id)];
+    refused(&recreate(&gateway, &adopting, &taking), 403, &[id, "the right to apply source `team-a`"]);
+    // Its source has it again, wherever.
+    gateway.apply("team-a", &[shop(""), route("shop", "hr")]);
+    assert_eq!(saml_keys(&gateway), keys);
 }

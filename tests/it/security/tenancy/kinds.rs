@@ -77,7 +77,8 @@ pub(super) fn tls_edge(gateway: &Gateway) {
     // After its deletion, whoever had it declares it again, and nobody else.
     let delete = || gateway.server.call("DELETE", "/edges/tls/edgtls_0001/backend", None).status;
     assert_eq!(delete(), 204);
-    refused(&gateway.b_applies(std::slice::from_ref(&stated)), 403, &["edgtls_0001", "`TlsEdge` in `kinds`"]);
+    let words = ["edgtls_0001", "the right to apply source `team-a`"];
+    refused(&gateway.b_applies(std::slice::from_ref(&stated)), 403, &words);
     gateway.apply("team-b", std::slice::from_ref(&stated));
     assert_eq!(delete(), 204);
     let again = gateway.b_applies(&[stated]);
