@@ -31,8 +31,8 @@ pub struct SourceScope {
     pub adopt: Adoption,
     /// The roles of the owners of its API keys; none for any.
     pub roles: Option<BTreeSet<Role>>,
-    /// The owners of its API keys. None for its own bot and owners that have no keys but those of the source, or for any if it may
-    /// declare keys of admins.
+    /// The owners of its API keys. None for its own bot and owners that have keys of the source alone, or for any if it may declare
+    /// keys of admins.
     pub owners: Option<BTreeSet<String>>,
     /// The folder of its token files; none for any place.
     pub token_folder: Option<PathBuf>,
@@ -151,7 +151,7 @@ impl SourceScope {
             None => is_limited && !has_key(stored, source) && !has_owner(&owner, source, snapshot),
         };
         if is_foreign {
-            return Some(other_owner(&owner, self.owners.is_some()));
+            return Some(other_owner(&owner));
         }
         if is_limited && let Some(fault) = exceeding(key, source, self.hosts.as_deref()) {
             return Some(fault);
@@ -211,20 +211,21 @@ fn has_key(stored: Option<&Arc<Entry>>, source: &str) -> bool {
     claim.is_some_and(|claim| claim.source == source || claim.receiver() == Some(source))
 }
 
-/// Whether an owner is the bot of a source, or has no API keys but those of this source. Otherwise, the source could act in the
-/// name of another team, and use up its share of the history.
+/// Whether an owner is the bot of a source, or has API keys of this source and no others. Otherwise, the source could act in the
+/// name of another team, be first with the owner that another team will need, or have a share of the history for each owner that it
+/// makes up.
 fn has_owner(owner: &Id, source: &str, snapshot: &Snapshot) -> bool {
     let is_own = |key: &Key| snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source));
-    *owner == Id::bot_of(source) || snapshot.users(&Key::new(Kind::Owner, owner.clone())).all(is_own)
+    let mut keys = snapshot.users(&Key::new(Kind::Owner, owner.clone())).peekable();
+    *owner == Id::bot_of(source) || (keys.peek().is_some() && keys.all(is_own))
 }
 
 /// The fault of an API key of an owner that the source may not declare keys of.
-fn other_owner(owner: &Id, is_listed: bool) -> Fault {
+fn other_owner(owner: &Id) -> Fault {
     let owner = printable(owner.as_str());
-    let reason = if is_listed { "" } else { ", which has keys that it does not declare" };
-    let message = format!("this source may not declare API keys of `{owner}`{reason}");
+    let message = format!("this source may not declare API keys of `{owner}`");
     let fault = Fault::new(Code::Forbidden, message).at("owner_id");
-    fault.help(format!("use another owner, or add `{owner}` to `owners` in the source's `scope`"))
+    fault.help(format!("leave out `owner_id`, or add `{owner}` to `owners` in the source's `scope`"))
 }
 
 /// The fault of an API key that may do more than the source that declares it.

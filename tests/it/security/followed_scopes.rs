@@ -30,13 +30,13 @@ fn a_followed_repository_declares_what_its_scope_says() {
     for (scope, kind, spec, words) in [
         ("", "ApiKey", admin, "may not declare resources of kind ApiKey"),
         ("", "IpRestriction", "{type: endpoints, enforced: true}", "may not declare resources of kind IpRestriction"),
-        (EDITORS, "ApiKey", "{owner_id: bot_shop, token_file: ../../tokens/a.token}", "API keys without a `scope`"),
+        (EDITORS, "ApiKey", "{token_file: ../../tokens/a.token}", "API keys without a `scope`"),
         (", scope: {kinds: ['*'], token_folder: .}", "ApiKey", admin, "`usr_root`, which has the role `admin`"),
         (", scope: {hosts: [one.example.com]}", "HttpsEdge", "{hostports: ['two.example.com:443']}", "may not serve"),
         (
             ", scope: {kinds: [HttpsEdge, ApiKey], hosts: [one.example.com], roles: [editor], token_folder: tokens}",
             "ApiKey",
-            "{owner_id: bot_shop, scope: {apply: [shop]}, token_file: ../../tokens/a.token}",
+            "{scope: {apply: [shop]}, token_file: ../../tokens/a.token}",
             "more rights than its own: `hosts`",
         ),
     ] {
@@ -47,7 +47,7 @@ fn a_followed_repository_declares_what_its_scope_says() {
         serve.stop();
     }
     // The token goes into the folder that the configuration names, and nowhere else.
-    let own = "owner_id: bot_shop, scope: {apply: [shop]}";
+    let own = "scope: {apply: [shop]}";
     let serve = applied(EDITORS, "ApiKey", &format!("{{{own}, token_file: ../../stolen.txt}}"));
     serve.wait_for("`token_file` must be inside");
     serve.stop();
@@ -95,8 +95,14 @@ fn a_followed_repository_declares_no_key_of_an_owner_with_keys_of_others() {
     create("bot_shop");
     refused(EDITORS, &key("ci", "bot_shop", "one"), "bot_shop");
     assert!(!has_token("bot_shop-ci"));
-    applied(EDITORS, &key("ci", "bot_docs", "one")).stop();
-    assert!(has_token("bot_docs-ci"), "nobody else has a key of this owner");
+    // An owner without keys may be one that another team will need.
+    refused(EDITORS, &key("ci", "bot_docs", "one"), "bot_docs");
+    applied(&EDITORS.replace("roles:", "owners: [bot_docs], roles:"), &key("ci", "bot_docs", "one")).stop();
+    assert!(has_token("bot_docs-ci"));
+    // One whose keys are all of the source has more without a list.
+    let two = format!("{}---\n{}", key("ci", "bot_docs", "one"), key("second", "bot_docs", "one"));
+    applied(EDITORS, &two).stop();
+    assert!(has_token("bot_docs-second"));
     // Once somebody else has one, the key stays what its manifest says, and there are no more.
     create("bot_docs");
     let serve = applied(EDITORS, &key("ci", "bot_docs", "two"));
