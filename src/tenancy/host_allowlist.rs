@@ -19,7 +19,8 @@ pub(super) fn unowned_edge<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s H
 }
 
 /// Returns the first host that an operation takes and that is not listed: a new one of an edge, one of an edge that gets
-/// another source or its first one, or one of an edge without a source that gets a route. An empty list has all hosts.
+/// another source or its first one, or one of an edge without a source of which a route is added, changed or adopted. An empty
+/// list has all hosts.
 pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
     if hosts.is_empty() {
         return None;
@@ -41,7 +42,9 @@ pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Op
             let taken = current.get(key).filter(|entry| entry.source() != Some(claim.source.as_str()))?;
             first(taken.spec_as::<HttpsEdge>()?)
         }
-        (Kind::HttpsEdgeRoute, Operation::Create { .. }) => first(unowned_edge(current, &key.parent_key()?)?),
+        // These only leave requests to others.
+        (Kind::HttpsEdgeRoute, Operation::Delete { .. } | Operation::Claim { claim: None, .. }) => None,
+        (Kind::HttpsEdgeRoute, _) => first(unowned_edge(current, &key.parent_key()?)?),
         _ => None,
     }
 }
@@ -85,12 +88,16 @@ mod tests {
             spec: edge(hostports),
             fields: vec![field.to_owned()],
         };
-        let route = |edge: &str| {
-            Operation::create(
-                Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1")),
-                Arc::new(HttpsEdgeRoute::default()),
-            )
+        let route_key = |edge: &str| Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1"));
+        let route = |edge: &str| Operation::create(route_key(edge), Arc::new(HttpsEdgeRoute::default()));
+        let changed = |edge: &str| Operation::Patch {
+            key: route_key(edge),
+            spec: Arc::new(HttpsEdgeRoute::default()),
+            fields: vec!["description".to_owned()],
         };
+        let claimed =
+            |edge: &str, claim: Option<Claim>| Operation::Claim { key: route_key(edge), claim: claim.map(Arc::new) };
+        let deleted = |edge: &str| Operation::Delete { key: route_key(edge), with_children: false };
         let adopted = |id: &str| Operation::Claim { key: key(id), claim: Some(Arc::new(claim())) };
         for (operation, expected) in [
             (create("edghts_new", "Billing.example.com:443", Some(claim())), Some("billing.example.com")),
@@ -101,6 +108,11 @@ mod tests {
             (patch(&["new.example.com:443"], "description"), None),
             (route("edghts_free"), Some("free.example.com")),
             (route("edghts_own"), None),
+            (changed("edghts_free"), Some("free.example.com")),
+            (changed("edghts_own"), None),
+            (claimed("edghts_free", Some(claim())), Some("free.example.com")),
+            (claimed("edghts_free", None), None),
+            (deleted("edghts_free"), None),
             (adopted("edghts_free"), Some("free.example.com")),
             (adopted("edghts_own"), None),
             (adopted("edghts_theirs"), Some("theirs.example.com")),

@@ -106,7 +106,21 @@ pub(super) fn new_host(gateway: &Gateway) {
     let port = json!({"hostports": ["free.example.com:8443"]});
     assert_eq!(call("PATCH", &free, port).status, 200);
     let route = json!({"match_type": "path_prefix", "match": "/login/"});
-    refused(&call("POST", &format!("{free}/routes"), route), 403, &["serve `free.example.com`"]);
+    refused(&call("POST", &format!("{free}/routes"), route.clone()), 403, &["serve `free.example.com`"]);
+    let made_route = gateway.server.call("POST", &format!("{free}/routes"), Some(route));
+    let route = format!("{free}/routes/{}", made_route.str("/id"));
+    refused(&call("PATCH", &route, json!({"match": "/other/"})), 403, &["serve `free.example.com`"]);
+    refused(
+        &call("PUT", &format!("{route}/backend"), json!({"backend_id": "bkd_b"})),
+        403,
+        &["serve `free.example.com`"],
+    );
+    let text = format!("{{edge: {}, match_type: path_prefix, match: /login/}}", made.str("/id"));
+    let text = document("HttpsEdgeRoute", "login", &text)["text"].as_str().unwrap().to_owned();
+    let text = text.replace("name: login", &format!("name: login, id: {}", made_route.str("/id")));
+    let adopting = [edge("mine", "docs.example.com:443"), json!({"name": "login.yaml", "text": text})];
+    let adopted = gateway.server.call_as(&docs, "POST", "/reconciliations", reconciliation("docs", &adopting));
+    refused(&adopted, 403, &["serve `free.example.com`"]);
     let text = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: free, id: {}}}\nspec: {{hostports: []}}\n",
         made.str("/id")
