@@ -238,7 +238,7 @@ impl OperationCheck<'_> {
             None => moves_route(operation),
             Some(_) => route.claim.is_none() && !is_delegated(),
         };
-        if is_judged { self.check_parent(edge.key.kind, edge.source(), taken_by) } else { Ok(()) }
+        if is_judged { self.check_parent(edge.key.kind, self.owner(edge), taken_by) } else { Ok(()) }
     }
 
     /// Checks the ID of a new resource of a source. One that another source had last stays that one's, whoever may take over what no

@@ -168,6 +168,30 @@ fn a_route_that_loses_its_source_needs_the_edge() {
 }
 
 #[test]
+fn an_edge_that_changes_hands_gets_routes_in_the_same_plan() {
+    let offered = |to: Option<&str>| {
+        let claim = Claim { transfer_to: to.map(str::to_owned), ..Claim::new("identity", "x") };
+        let offer = Operation::Claim { key: edge("edghts_identity"), claim: Some(Arc::new(claim)) };
+        let operations = [offer, create(route("edghts_identity", "edghtsrt_free"), None)];
+        world().apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
+    };
+    let take = |key: Key| Operation::Claim { key, claim: Some(claim("shop")) };
+    let taken = take(edge("edghts_identity"));
+    let scope = KeyScope { secrets: true, ..kinds(&["HttpsEdgeRoute"]) };
+    for more in [
+        create(route("edghts_identity", "edghtsrt_new"), Some("shop")),
+        take(route("edghts_identity", "edghtsrt_free")),
+    ] {
+        let judged =
+            |to: Option<&str>, operations: &[Operation]| found(&scope, &offered(to), ChangeOrigin::Plan, operations);
+        let both = [taken.clone(), more.clone()];
+        assert_eq!(judged(Some("shop"), &both), Ok(()), "{more}");
+        assert_eq!(judged(None, &both), NO, "it is not offered");
+        assert_eq!(judged(Some("shop"), std::slice::from_ref(&more)), NO, "it is not taken: {more}");
+    }
+}
+
+#[test]
 fn a_delegated_edge_admits_routes_of_a_plan() {
     let mut shared = create(edge("edghts_shared"), Some("identity"));
     if let Operation::Create { spec, .. } = &mut shared {
