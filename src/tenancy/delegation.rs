@@ -125,6 +125,24 @@ impl<'a> HostEdge<'a> {
         Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
     }
 
+    /// Why a source cannot take over a route that has no source: the edge does not consent to its present match, whose requests would
+    /// lose the route.
+    fn missing_former_consent(&self, source: &str, former: &HttpsEdgeRoute) -> Option<Fault> {
+        if consents(self.edge, source, former) {
+            return None;
+        }
+        let is_odd = Selector::from_route(former).is_some_and(|selector| !is_normal(selector.path));
+        let prefix = if is_odd { WHOLE.to_owned() } else { wanted_prefix(former).0 };
+        let message = format!(
+            "HttpsEdge `{}` does not delegate to source `{source}` the present match `{}` of this route, which no source owns",
+            printable(self.name),
+            printable(&former.r#match)
+        );
+        let consent = consent_to_ask_for(self.edge, self.name, source, &prefix);
+        let help = format!("declare another route, without its ID, or {consent}");
+        Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
+    }
+
     /// The fault of a route that would take requests for a longer prefix, which the edge delegates to another source.
     fn taken_requests(&self, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
         let Delegation { source: other, path_prefix } = closer_delegation(self.edge, source, route)?;
@@ -220,6 +238,11 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
                 true => found.warnings.push((wanted.key.clone(), tolerated(fault))),
                 false => found.errors.push((wanted.key.clone(), fault)),
             }
+        } else if edge.owner.is_some() {
+            let taken_over = snapshot.get(&wanted.key).filter(|entry| entry.claim.is_none());
+            let former = taken_over.and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+            let fault = former.and_then(|former| edge.missing_former_consent(source, former));
+            found.errors.extend(fault.map(|fault| (wanted.key.clone(), fault)));
         }
         found.errors.extend(edge.differing(route).map(|fault| (wanted.key.clone(), fault)));
     }

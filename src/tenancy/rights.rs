@@ -231,8 +231,8 @@ impl OperationCheck<'_> {
     fn check_edge(&self, route: &Entry, operation: &Operation) -> Result<(), Denied> {
         let Some(edge) = route.key.parent_key().and_then(|parent| self.current.get(&parent)) else { return Ok(()) };
         let taken_by = self.claims.get(&route.key).map(|claim| claim.source.as_str());
-        // A plan that adopts the route: planning has checked the path that it will have, and its present one must be delegated,
-        // too, because requests for it lose the route.
+        // A plan that adopts the route: planning has checked the path that it will have and its present one, and a rollback asks for
+        // its present one here, because requests for it lose the route.
         let is_delegated = || taken_by.is_some_and(|source| consents_to(edge, source, route));
         let is_judged = match edge.claim {
             None => moves_route(operation),

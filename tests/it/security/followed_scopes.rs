@@ -181,7 +181,7 @@ fn a_followed_repository_adopts_routes_only_where_their_edge_delegates_to_it() {
     folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
     let route = document("HttpsEdgeRoute", "page", "{edge: shared, match_type: path_prefix, match: /docs/new/}");
     let route = route["text"].as_str().unwrap();
-    for (id, words) in ids.iter().zip(["may not update resources of source `team-a`", "Applied"]) {
+    for (id, words) in ids.iter().zip(["the present match `/admin/` of this route", "Applied"]) {
         let adopted = route.replace("{name: page}", &format!("{{name: page, id: {id}}}"));
         folder.write("repo/edge/page.yaml", &adopted);
         git(&folder, "-C repo add -A .");

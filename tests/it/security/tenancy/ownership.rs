@@ -94,6 +94,7 @@ fn adopted_route(gateway: &Gateway) {
     let b = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdgeRoute"]}));
     let routes = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
     let words = ["update resources of source `team-a`"];
+    let present = ["NOT_DELEGATED", "the present match `/admin/`", "ask for `{source: team-b, path_prefix: /admin/}`"];
     for (matched, is_delegated) in [("/admin/", false), ("/docs/old/", true)] {
         let made = gateway.server.call("POST", &routes, Some(json!({"match_type": "path_prefix", "match": matched})));
         let (id, before) = (made.str("/id").to_owned(), gateway.revision());
@@ -109,12 +110,20 @@ fn adopted_route(gateway: &Gateway) {
             assert_eq!(adopted.status, 201, "{}", adopted.text);
             continue;
         }
-        refused(&adopted, 403, &words);
-        // Nor by a rollback, after an admin has adopted it and given it up.
+        refused(&adopted, 409, &present);
+        // Whoever applies the source.
+        refused(&gateway.server.call("POST", "/reconciliations", adopting.clone()), 409, &present);
+        // Nor by a rollback, after its source had it by a consent that is withdrawn, and an admin has given it up.
+        let delegating = |more: &str| {
+            let docs = "{source: team-b, path_prefix: /docs/}";
+            gateway.apply("team-a", &[shop(&format!(", delegates_to: [{docs}{more}]"))]);
+        };
         let back = |revision: u64| Some(json!({"to": revision, "source": "team-b", "max_deletes": "100%"}));
-        let adopted = gateway.server.call("POST", "/reconciliations", adopting);
+        delegating(", {source: team-b, path_prefix: /admin/}");
+        let adopted = gateway.server.call_as(&b, "POST", "/reconciliations", adopting);
         assert_eq!(adopted.status, 201, "{}", adopted.text);
         let taken = gateway.revision();
+        delegating("");
         let given_up = gateway.server.call("POST", "/rollbacks", back(before));
         assert_eq!(given_up.status, 201, "{}", given_up.text);
         refused(&gateway.server.call_as(&b, "POST", "/rollbacks", back(taken)), 403, &words);
