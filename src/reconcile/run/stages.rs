@@ -21,6 +21,8 @@
 
 mod changes_from;
 
+use std::borrow::Cow;
+
 use super::lint_stage::{findings, judge_exposure};
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
@@ -33,7 +35,7 @@ use crate::lint::LintMemo;
 use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
 use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
 use crate::manifest::{self, Loaded};
-use crate::model::{Entry, JsonError, Name};
+use crate::model::{Entry, JsonError, Kind, Name};
 use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
@@ -245,6 +247,16 @@ impl Prepared {
         plan
     }
 
+    /// The stated IDs that a followed source needs a right for. To create those of a lost store again is what `recreate_ids` allows,
+    /// which the operator sets; records of other systems were in no store.
+    fn claimed_ids<'p>(&self, plan: &'p Plan) -> Cow<'p, BTreeSet<Key>> {
+        let is_foreign = |key: &&Key| key.kind == Kind::EventSource || key.kind.facts().implicit;
+        match self.options.recreate_ids {
+            true => Cow::Owned(plan.stated.iter().filter(is_foreign).cloned().collect()),
+            false => Cow::Borrowed(&plan.stated),
+        }
+    }
+
     /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
     /// `resolve` in their order, with each way in which a run ends before its plan; apart, the order would be hidden.
     fn plan_resolved(&self, mut resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
@@ -290,7 +302,8 @@ impl Prepared {
             if stops() {
                 return PlanEnd::without_plan(resolved.cancelled(), differing);
             }
-            let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
+            let operations = plan.each_operation();
+            let refused = options.scope.refused(snapshot, &operations, &self.claimed_ids(&plan), &options.source);
             if refused.is_empty() {
                 break (plan, differing);
             }

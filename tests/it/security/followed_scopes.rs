@@ -164,6 +164,40 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
 }
 
 #[test]
+fn recreate_ids_lets_a_followed_repository_have_ids_that_nobody_had() {
+    let folder = repository();
+    let of_a = |name: &str| {
+        folder.write("a/edge.yaml", edge(name, &format!("{name}.example.com:443"))["text"].as_str().unwrap());
+        folder.ok("reconcile --source team-a --max-deletes 100% a");
+    };
+    of_a("a");
+    let serve = folder.serve("");
+    let edges = serve.get("/edges/https?source=team-a").json();
+    serve.stop();
+    of_a("next");
+    let gone = edges["https_edges"][0]["id"].as_str().unwrap();
+    let source = "name: shop, repository: repo, ref: main, path: edge, recreate_ids: true";
+    folder.write(CONFIG, &format!("sources:\n- {{{source}}}\n"));
+    let stated = |id: &str| {
+        let text = edge("lost", "lost.example.com:443")["text"].as_str().unwrap().to_owned();
+        text.replace("name: lost", &format!("name: lost, id: {id}"))
+    };
+    for (text, words) in [
+        (stated(gone), "whose ID source `team-a` was the last to have"),
+        // No store has lost what is of another system.
+        (TLS_EDGE.to_owned(), "TlsEdge edgtls_0001 by its ID"),
+        (stated("edghts_0001"), "Applied"),
+    ] {
+        folder.write("repo/edge/lost.yaml", &text);
+        git(&folder, "-C repo add -A .");
+        git(&folder, "-C repo commit -q -m next");
+        let serve = folder.serve("");
+        serve.wait_for(words);
+        serve.stop();
+    }
+}
+
+#[test]
 fn a_followed_repository_adopts_routes_only_where_their_edge_delegates_to_it() {
     let folder = repository();
     let shared = "{hostports: ['a.example.com:443'], delegates_to: [{source: shop, path_prefix: /docs/}]}";
