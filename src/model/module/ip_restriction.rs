@@ -47,8 +47,9 @@ impl Module for EndpointIpRestriction {
         true
     }
 
-    fn admits_unknown(&self) -> bool {
-        self.ip_policy_ids.is_empty()
+    fn admits(&self) -> Admittance {
+        // Whether an empty list admits everybody or nobody is up to the gateway.
+        if self.ip_policy_ids.is_empty() { Admittance::Unknown } else { Admittance::Somebody }
     }
 
     fn ip_policies(&self) -> Option<&[String]> {

@@ -11,6 +11,7 @@
 //! A host lists its slots once, with `slots!`. The router, the OpenAPI document, the JSON Schemas, the diff and the
 //! documentation visit that list, and never name a module.
 
+pub(crate) mod admission;
 pub(crate) mod agent_patterns;
 pub(crate) mod backend;
 pub(crate) mod circuit_breaker;

@@ -60,8 +60,9 @@ impl Module for MutualTls {
         true
     }
 
-    fn admits_unknown(&self) -> bool {
-        self.certificate_authority_ids.is_empty()
+    fn admits(&self) -> Admittance {
+        // Whether an empty list admits everybody or nobody is up to the gateway.
+        if self.certificate_authority_ids.is_empty() { Admittance::Unknown } else { Admittance::Somebody }
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {

@@ -119,8 +119,12 @@ impl Module for Policies {
         self.can_keep_out()
     }
 
-    fn admits_unknown(&self) -> bool {
-        self.can_keep_out()
+    fn admits(&self) -> Admittance {
+        match outcome(&self.inbound) {
+            StepOutcome::Refused | StepOutcome::Redirected => Admittance::Nobody,
+            _ if self.can_keep_out() => Admittance::Unknown,
+            _ => Admittance::Somebody,
+        }
     }
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
@@ -174,12 +178,12 @@ mod tests {
         assert!(!policies(&["log"], &["deny"]).restricts_access());
         assert!(!policies(&[], &[]).restricts_access());
         let harmless = policies(&["add-headers", "remove-headers", "Log", "compress-response"], &["deny"]);
-        assert!(!harmless.restricts_access() && !Module::admits_unknown(&harmless));
+        assert!(!harmless.restricts_access() && Module::admits(&harmless) == Admittance::Somebody);
         // A limit stops requests, and admits everybody.
         let limit = policies(&["log", "rate-limit", "circuit-breaker"], &[]);
-        assert!(!limit.restricts_access() && !Module::admits_unknown(&limit));
+        assert!(!limit.restricts_access() && Module::admits(&limit) == Admittance::Somebody);
         for unknown in ["deny", "redirect", "custom-response", "jwt-validation", "of-tomorrow"] {
-            assert!(Module::admits_unknown(&policies(&["rate-limit", unknown], &[])), "{unknown}");
+            assert_eq!(Module::admits(&policies(&["rate-limit", unknown], &[])), Admittance::Unknown, "{unknown}");
         }
     }
 
@@ -198,5 +202,11 @@ mod tests {
         assert_eq!(outcome(&[policy(&["a"], &["log"])]), StepOutcome::GoesOn);
         assert_eq!(outcome(&[policy(&["a"], &["deny"]), policy(&[], &["deny"])]), StepOutcome::Unknown);
         assert_eq!(outcome(&[policy(&["a"], &["log"]), policy(&[], &["deny"])]), StepOutcome::Refused);
+        let admits =
+            |inbound: &[EndpointPolicy]| Module::admits(&Policies { inbound: inbound.to_vec(), ..Policies::default() });
+        assert_eq!(admits(&[policy(&["a"], &["log"]), policy(&[], &["deny"])]), Admittance::Nobody);
+        assert_eq!(admits(&[policy(&[], &["redirect"]), policy(&["a"], &["deny"])]), Admittance::Nobody);
+        assert_eq!(admits(&[policy(&["a"], &["deny"])]), Admittance::Unknown);
+        assert_eq!(admits(&[policy(&["a"], &["custom-response"]), policy(&[], &["deny"])]), Admittance::Unknown);
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use super::admission::Admittance;
 use super::agent_patterns::CompiledPatterns;
 use crate::model::base_urls::BaseUrls;
 use crate::model::diagnostics::{Check, Faults, check};
@@ -74,10 +75,9 @@ pub trait Module:
         Vec::new()
     }
 
-    /// Whether the configuration does not tell whom the enabled module admits: it evaluates an expression, or admits
-    /// either everyone or nobody. What depends on it is neither proven nor refuted (D120).
-    fn admits_unknown(&self) -> bool {
-        false
+    /// Returns whom the enabled module admits. What depends on an unknown answer is neither proven nor refuted (D120).
+    fn admits(&self) -> Admittance {
+        Admittance::Somebody
     }
 
     /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
@@ -122,8 +122,8 @@ pub trait AnyModule: Any + Toggle + Debug + Send + Sync {
     fn restricts_access(&self) -> bool;
     /// Returns the lists that decide who has access, as their fields and lengths.
     fn access_lists(&self) -> Vec<(String, usize)>;
-    /// Whether the configuration does not tell whom the enabled module admits.
-    fn admits_unknown(&self) -> bool;
+    /// Returns whom the enabled module admits.
+    fn admits(&self) -> Admittance;
     /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
     fn ip_policies(&self) -> Option<&[String]>;
     /// Returns what the enabled module does with a request.
@@ -158,8 +158,8 @@ impl<M: Module> AnyModule for M {
     fn access_lists(&self) -> Vec<(String, usize)> {
         Module::access_lists(self)
     }
-    fn admits_unknown(&self) -> bool {
-        Module::admits_unknown(self)
+    fn admits(&self) -> Admittance {
+        Module::admits(self)
     }
     fn ip_policies(&self) -> Option<&[String]> {
         Module::ip_policies(self)

@@ -70,8 +70,8 @@ fn appears(now: &Fate<'_>, port: u16) -> String {
 fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (had, has) = (then.protections(port), now.protections(port));
     let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);
-    let were_refused = then.backend().is_none() && has.is_empty();
-    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
+    let were_refused = then.reached_backend().is_none() && has.is_empty();
+    let opens = now.reached_backend().is_some() && (!lost.is_empty() || were_refused);
     let oldest_tls = (then.oldest_tls(port), now.oldest_tls(port));
     let weakens_tls = oldest_tls.0.is_some_and(|was| oldest_tls.1.is_none_or(|is| is < was));
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);

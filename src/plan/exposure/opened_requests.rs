@@ -66,10 +66,10 @@ fn named(state: &Snapshot, it: &Entry) -> String {
 /// Without any, they are those that a route refused, and that nothing restricts.
 fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, port: u16) -> Vec<(&'s Arc<Entry>, &'s Arc<Entry>, Vec<&'static str>)> {
     // Without a backend, requests are refused.
-    let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.backend()) else { return Vec::new() };
+    let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.reached_backend()) else { return Vec::new() };
     let (had, has) = (then.protections(port), now.protections(port));
     let lost = missing_protections(&had, &has);
-    if lost.is_empty() && has.is_empty() && then.backend().is_none() {
+    if lost.is_empty() && has.is_empty() && then.reached_backend().is_none() {
         return then.route.map(|from| (from, route, Vec::new())).into_iter().collect();
     }
     let of = |from: Option<&'s Arc<Entry>>, to: &'s Arc<Entry>| {

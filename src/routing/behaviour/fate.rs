@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fate_module::{FateModule, ModuleLikeness, is_unchanged};
+use crate::model::module::admission::Admittance;
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::required_secrets::are_comparable;
@@ -80,6 +81,13 @@ impl<'s> Fate<'s> {
     pub(crate) fn backend(&self) -> Option<&'s str> {
         let backend = self.route_spec()?.backend.as_deref().filter(|backend| backend.enabled)?;
         Some(&backend.backend_id)
+    }
+
+    /// The ID of the backend that requests may reach: no module certainly refuses all of them.
+    pub(crate) fn reached_backend(&self) -> Option<&'s str> {
+        let mut modules = [self.edge, self.route].into_iter().flatten().flat_map(|host| host.spec().modules());
+        let is_refused = modules.any(|(_, module)| module.enabled() && module.admits() == Admittance::Nobody);
+        self.backend().filter(|_| !is_refused)
     }
 
     /// The restrictions of access to the backend at a port; none without a route. Without TLS at the edge, nobody
@@ -256,5 +264,17 @@ mod tests {
         assert!(fate(&one).is_like(&fate(&other)) && fate(&one).backend().is_none());
         let names: Vec<&str> = fate(&one).modules().iter().map(|it| it.slot.name).collect();
         assert_eq!(names, ["ip_restriction"]);
+    }
+
+    #[test]
+    fn no_backend_is_reached_behind_a_module_that_refuses_everybody() {
+        let reaches = |policies: Value| {
+            let state = state(json!({}), route("/", json!({"policies": policies})), ("ca_1", ""));
+            (fate(&state).backend().is_some(), fate(&state).reached_backend().is_some())
+        };
+        let inbound = json!([{"actions": [{"type": "deny"}]}]);
+        assert_eq!(reaches(json!({"inbound": inbound})), (true, false));
+        assert_eq!(reaches(json!({"inbound": inbound, "enabled": false})), (true, true));
+        assert_eq!(reaches(json!({"outbound": inbound})), (true, true));
     }
 }

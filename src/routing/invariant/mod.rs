@@ -21,8 +21,8 @@
 //!
 //! # What it never does
 //!
-//! It evaluates no policy and knows no addresses of an IP policy. What depends on these is never taken for proven. It does
-//! not know which other spellings of a path an upstream understands: it compares texts, as routes do.
+//! It evaluates no expression of a policy and knows no addresses of an IP policy. What depends on these is never taken for
+//! proven. It does not know which other spellings of a path an upstream understands: it compares texts, as routes do.
 
 mod behind_others;
 mod breach_group;

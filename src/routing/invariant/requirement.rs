@@ -6,6 +6,7 @@ use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::host_pattern::covers_hosts;
 use crate::model::key_scope::selects_name;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
+use crate::model::module::admission::Admittance;
 use crate::model::module::policies::Policies;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::{PLAIN_HTTP, Stage, StepEffect, TracedRequest, host_name};
@@ -150,7 +151,7 @@ fn admitted_to_endpoints(backend: &str, policy: &str) -> Flaw {
 impl<'s> JudgedRequests<'_, 's> {
     /// The backend that the requests reach, unless they end before it.
     fn backend(self) -> Option<String> {
-        self.fate.backend().map(printable)
+        self.fate.reached_backend().map(printable)
     }
 
     /// The edge or route that takes the requests, for a message.
@@ -226,7 +227,7 @@ impl<'s> JudgedRequests<'_, 's> {
 
     /// The doubt about the requests because of a module whose effect is unknown.
     fn doubt(self) -> Option<Flaw> {
-        let met = self.modules().find(|met| met.module.admits_unknown())?;
+        let met = self.modules().find(|met| met.module.admits() == Admittance::Unknown)?;
         Some(met.doubt("the effect of `{}`"))
     }
 
@@ -300,7 +301,7 @@ impl<'s> JudgedRequests<'_, 's> {
             let missing = at
                 .and_then(|(edge, step)| MissingTls::for_module(met.slot, step.stage, edge.spec().as_ref(), self.port));
             doubt = Some(match missing {
-                _ if is_policy || met.module.admits_unknown() => met.doubt("the effect of `{}`"),
+                _ if is_policy || met.module.admits() == Admittance::Unknown => met.doubt("the effect of `{}`"),
                 Some(MissingTls::AtEdge) => met.doubt("the edge, which does not terminate TLS for `{}`"),
                 Some(MissingTls::AtPort) => met.doubt("port 80, which has no TLS for `{}`"),
                 None => return None,
@@ -332,7 +333,7 @@ impl<'s> JudgedRequests<'_, 's> {
 
     /// Whether the requests reach another backend than those in `backends`.
     fn other_backend(self, invariant: &Invariant) -> Option<Flaw> {
-        let (known, id) = (&invariant.backends, self.fate.backend()?);
+        let (known, id) = (&invariant.backends, self.fate.reached_backend()?);
         if known.is_empty() || known.iter().any(|pattern| selects_name(pattern, id)) {
             return None;
         }
@@ -362,7 +363,7 @@ impl<'s> JudgedRequests<'_, 's> {
         let had = |name: &str| modules_of(former).any(|met| counts(&met) && met.slot.name == name);
         let has = |name: &str| modules_of(self.fate).any(|met| met.slot.name == name);
         let lost = invariant.keeps.iter().find(|name| had(name) && !has(name))?;
-        let end = match self.backend() {
+        let end = match self.fate.backend().map(printable) {
             Some(backend) => format!(" on its way to the backend `{backend}`"),
             None if is_routed => ", and its route could get a backend".to_owned(),
             None => ", and its edge could get a route".to_owned(),

@@ -3,6 +3,7 @@
 mod exemptions;
 mod keeps;
 mod many_scopes;
+mod policies;
 mod property;
 
 use std::collections::BTreeSet;
@@ -119,10 +120,15 @@ fn a_login_that_lets_options_pass_does_not_check_every_request() {
     assert_eq!(answer(&[of_get, wiki, lenient()]), proven());
 }
 
+/// A policy that denies what matches expressions.
+fn denying(expressions: Value) -> Value {
+    json!({"policies": {"inbound": [{"expressions": expressions, "actions": [{"type": "deny"}]}]}})
+}
+
 #[test]
-fn what_a_policy_does_is_unknown() {
+fn what_a_policy_with_expressions_does_is_unknown() {
     let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
-    let policy = json!({"policies": {"inbound": [{"expressions": ["req.URL == '/'"], "actions": [{"type": "deny"}]}]}});
+    let policy = denying(json!(["req.URL == '/'"]));
     let on = depends("`GET https://wiki.internal.example.com/admin` the effect of `policies`");
     assert_eq!(answer(&[needs_login(), wiki.clone(), route("wiki", "shop", "/", policy.clone())]), on);
     assert_eq!(answer(&[needs_login(), wiki.clone(), route("wiki", "shop", "/", with(policy, login()))]), proven());
@@ -206,7 +212,7 @@ fn routes_of_a_source_end_at_its_backends() {
     let other = "`GET https://shop.example.com/` reaches the backend `bkd_cdn2`, not `bkd_shop*` or `bkd_cdn`";
     assert_eq!(to("shop", "bkd_cdn2"), refuted(other));
     // A policy decides whether requests reach it.
-    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let policy = denying(json!(["a"]));
     let shop = edge("shop", "platform", "shop.example.com:443", json!({}));
     let on = depends("`GET https://shop.example.com/` the effect of `policies`");
     assert_eq!(answer(&[own(), shop, route("shop", "shop", "/", policy)]), on);
@@ -360,7 +366,7 @@ fn what_was_broken_for_preflights_alone_is_not_opened_for_all_others() {
 
 #[test]
 fn a_doubt_is_told_or_refused() {
-    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let policy = denying(json!(["a"]));
     let wiki = edge("wiki", "docs", "wiki.example.com:443", json!({}));
     let with = |unproven: &str, more: Value| {
         let invariant = invariant(json!({"requires_any": ["oidc"], "unproven": unproven}));
@@ -404,7 +410,7 @@ fn only_an_effective_restriction_of_endpoints_concerns_every_route() {
 #[test]
 fn a_route_that_no_longer_takes_requests_is_to_blame_for_what_becomes_of_them() {
     let wiki = edge("wiki", "docs", "wiki.internal.example.com:443", json!({}));
-    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let policy = denying(json!(["a"]));
     let strict = || {
         let scope = json!({"path_prefixes": ["/admin"]});
         invariant(json!({"scope": scope, "requires_any": ["oidc"], "unproven": "deny"}))

@@ -78,6 +78,7 @@ fn estate() -> impl Strategy<Value = GeneratedEstate> {
         json!({"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_2"]}}),
         json!({"ip_restriction": {}}),
         json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}}),
+        json!({"policies": {"inbound": [{"expressions": ["a"], "actions": [{"type": "deny"}]}]}}),
         json!({"policies": {"inbound": [{"actions": [{"type": "add-headers"}, {"type": "rate-limit"}]}]}}),
         json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
         json!({"backend": {"backend_id": "bkd_2"}, "oidc": {"enabled": false}}),
@@ -162,8 +163,12 @@ fn brute_force(state: &Snapshot, invariant: &Invariant, request: &TracedRequest)
     let backend = route.and_then(|route| route.backend.as_ref()).filter(|backend| backend.enabled);
     let (Some(route), Some(backend)) = (route, backend) else { return answer };
     let restriction = route.ip_restriction.as_ref().map(|it| it.ip_policy_ids.clone());
-    let mut policies = route.policies.iter().flat_map(|it| &it.inbound).flat_map(|policy| &policy.actions);
-    let is_unknown = policies.any(|action| action.r#type == "deny") || restriction.as_ref().is_some_and(Vec::is_empty);
+    let mut policies = route.policies.iter().flat_map(|it| &it.inbound);
+    let denial = policies.find(|policy| policy.actions.iter().any(|action| action.r#type == "deny"));
+    if denial.is_some_and(|policy| policy.expressions.is_empty()) {
+        return answer;
+    }
+    let is_unknown = denial.is_some() || restriction.as_ref().is_some_and(Vec::is_empty);
     let unmet = if is_unknown { FoundAnswer::Unknown } else { FoundAnswer::Unmet };
     let login = route.oidc.as_ref().filter(|it| it.enabled);
     let is_checked = login.is_some_and(|it| request.method != "OPTIONS" || !it.options_passthrough);

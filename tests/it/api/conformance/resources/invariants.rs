@@ -96,7 +96,7 @@ fn refused_write_row() -> Row {
 
 fn policy_row() -> Row {
     let with = |action: &str| {
-        let policies = json!({"inbound": [{"actions": [{"type": action}]}]});
+        let policies = json!({"inbound": [{"expressions": ["req.Method == 'GET'"], "actions": [{"type": action}]}]});
         json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}, "policies": policies})
     };
     let depends = "whether `GET https://wiki.d{n}.example.com/` meets the invariant `{inv}` depends on the effect of \
