@@ -51,7 +51,7 @@ pub mod resources {
     pub use crate::model::kind::owner::{Owner, Role};
     pub use crate::model::kind::tls_certificate::{CertificatePem, TlsCertificate};
     pub use crate::model::kind::tls_edge::TlsEdge;
-    pub use crate::model::module::admission::Admittance;
+    pub use crate::model::module::admission::{AccessChange, Admittance};
     pub use crate::model::module::slot::Slot;
     pub use crate::model::module::traits::AnyModule;
     pub use crate::model::reference::Reference;

@@ -52,6 +52,10 @@ impl Module for EndpointIpRestriction {
         if self.ip_policy_ids.is_empty() { Admittance::Unknown } else { Admittance::Somebody }
     }
 
+    fn access_change(&self, former: &Self) -> AccessChange {
+        AccessChange::of_list(&former.ip_policy_ids, &self.ip_policy_ids)
+    }
+
     fn ip_policies(&self) -> Option<&[String]> {
         Some(&self.ip_policy_ids)
     }

@@ -181,6 +181,16 @@ impl Module for JwtValidation {
         true
     }
 
+    fn access_change(&self, former: &Self) -> AccessChange {
+        let (was, is) = (&former.jws, &self.jws);
+        let (keys, present) = (&was.keys.sources.additional_jkus, &is.keys.sources.additional_jkus);
+        AccessChange::of_list(&former.issuer.allow_list, &self.issuer.allow_list)
+            .and(AccessChange::of_list(&former.audience.allow_list, &self.audience.allow_list))
+            .and(AccessChange::of_list(&was.allowed_algorithms, &is.allowed_algorithms))
+            .and(AccessChange::of_list(keys, present))
+            .and(AccessChange::of_value(&former.http, &self.http))
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let (effect, note) = self.find_token(request);
         vec![Step::new(Stage::Authentication, effect, note)]

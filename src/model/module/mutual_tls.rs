@@ -65,6 +65,10 @@ impl Module for MutualTls {
         if self.certificate_authority_ids.is_empty() { Admittance::Unknown } else { Admittance::Somebody }
     }
 
+    fn access_change(&self, former: &Self) -> AccessChange {
+        AccessChange::of_list(&former.certificate_authority_ids, &self.certificate_authority_ids)
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let effect = match request.client_certificate {
             None => StepEffect::Depends,

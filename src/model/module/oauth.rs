@@ -111,6 +111,14 @@ impl Provider {
         }
         apps!(github facebook microsoft google linkedin gitlab twitch amazon).into_iter().flatten().collect()
     }
+
+    /// Returns the teams and organizations whose members have access.
+    fn memberships(&self) -> [&[String]; 2] {
+        match &self.github {
+            Some(app) => [app.teams.as_slice(), app.organizations.as_slice()],
+            None => [&[], &[]],
+        }
+    }
 }
 
 impl Check for Oauth {
@@ -188,6 +196,22 @@ impl Module for Oauth {
             lists.push(("provider.github.organizations".into(), app.organizations.len()));
         }
         lists
+    }
+
+    fn access_change(&self, former: &Self) -> AccessChange {
+        let passes = AccessChange::of_switch(former.options_passthrough, self.options_passthrough);
+        match (former.provider.apps().as_slice(), self.provider.apps().as_slice()) {
+            ([was], [is]) => {
+                let [had, has] = [&former.provider, &self.provider].map(Provider::memberships);
+                let [had, has] = [(was, had), (is, has)].map(|(app, [teams, organizations])| {
+                    [app.email_addresses, app.email_domains, teams, organizations]
+                });
+                passes
+                    .and(AccessChange::of_value(&(was.provider, was.client_id), &(is.provider, is.client_id)))
+                    .and(AccessChange::of_open_lists(&had, &has))
+            }
+            _ => passes.and(AccessChange::of_value(former, self)),
+        }
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {

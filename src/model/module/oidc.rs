@@ -30,6 +30,12 @@ impl Module for Oidc {
     const IS_LOGIN: bool = true;
     type View = Self;
 
+    fn access_change(&self, former: &Self) -> AccessChange {
+        AccessChange::of_switch(former.options_passthrough, self.options_passthrough)
+            .and(AccessChange::of_value(&former.issuer, &self.issuer))
+            .and(AccessChange::of_value(&former.client_id, &self.client_id))
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, &Secrets::Planned.reviewed(&self.issuer))]
     }

@@ -63,12 +63,16 @@ fn names(policies: &[EndpointPolicy]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// How a policy ends the traffic to which it applies, if it does.
+fn ending(policy: &EndpointPolicy) -> Option<StepOutcome> {
+    policy.actions.iter().map(outcome_of_action).find(|outcome| *outcome != StepOutcome::GoesOn)
+}
+
 /// The certain fate of traffic. Expressions are not evaluated, so only policies without any, and actions that stop
 /// nothing, are certain.
 fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
     for policy in policies {
-        let ends = policy.actions.iter().map(outcome_of_action).find(|outcome| *outcome != StepOutcome::GoesOn);
-        match ends {
+        match ending(policy) {
             Some(end) if policy.expressions.is_empty() => return end,
             Some(_) => return StepOutcome::Unknown,
             None => {}
@@ -81,6 +85,8 @@ fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
 const HARMLESS: [&str; 4] = ["add-headers", "compress-response", "log", "remove-headers"];
 /// The actions that stop requests whoever sends them, so that they restrict nobody's access.
 const LIMITING: [&str; 2] = ["circuit-breaker", "rate-limit"];
+/// The harmless actions that change what later expressions can read.
+const CHANGING: [&str; 2] = ["add-headers", "remove-headers"];
 
 fn is_one_of(action: &EndpointAction, kinds: &[&str]) -> bool {
     kinds.iter().any(|kind| action.r#type.eq_ignore_ascii_case(kind))
@@ -98,11 +104,31 @@ fn outcome_of_action(action: &EndpointAction) -> StepOutcome {
     }
 }
 
+/// Whether an action can keep somebody out.
+fn keeps_some_out(action: &EndpointAction) -> bool {
+    !is_one_of(action, &HARMLESS) && !is_one_of(action, &LIMITING)
+}
+
+/// Whether policies have former ones in the same order, and beside them only such that refuse what they apply to.
+fn only_refuse_more(former: &[EndpointPolicy], policies: &[EndpointPolicy]) -> bool {
+    let mut rest = former.iter().peekable();
+    let is_known = policies
+        .iter()
+        .all(|policy| rest.next_if_eq(&policy).is_some() || ending(policy) == Some(StepOutcome::Refused));
+    is_known && rest.next().is_none()
+}
+
 impl Policies {
     /// Whether some action can keep somebody out. Outbound policies run after the backend has handled the request.
     fn can_keep_out(&self) -> bool {
-        let mut actions = self.inbound.iter().flat_map(|policy| &policy.actions);
-        actions.any(|action| !is_one_of(action, &HARMLESS) && !is_one_of(action, &LIMITING))
+        self.inbound.iter().flat_map(|policy| &policy.actions).any(keeps_some_out)
+    }
+
+    /// The inbound policies that can decide who is admitted, without their names.
+    fn deciding(&self) -> Vec<EndpointPolicy> {
+        let decides = |action: &EndpointAction| keeps_some_out(action) || is_one_of(action, &CHANGING);
+        let deciding = self.inbound.iter().filter(|policy| policy.actions.iter().any(decides)).cloned();
+        deciding.map(|policy| EndpointPolicy { name: String::new(), ..policy }).collect()
     }
 }
 
@@ -124,6 +150,16 @@ impl Module for Policies {
             StepOutcome::Refused | StepOutcome::Redirected => Admittance::Nobody,
             _ if self.can_keep_out() => Admittance::Unknown,
             _ => Admittance::Somebody,
+        }
+    }
+
+    fn access_change(&self, former: &Self) -> AccessChange {
+        let (had, has) = (former.deciding(), self.deciding());
+        match (only_refuse_more(&had, &has), only_refuse_more(&has, &had)) {
+            _ if had == has => AccessChange::Same,
+            (true, _) => AccessChange::Narrower,
+            (_, true) => AccessChange::Wider,
+            _ => AccessChange::Unknown,
         }
     }
 
@@ -208,5 +244,32 @@ mod tests {
         assert_eq!(admits(&[policy(&[], &["redirect"]), policy(&["a"], &["deny"])]), Admittance::Nobody);
         assert_eq!(admits(&[policy(&["a"], &["deny"])]), Admittance::Unknown);
         assert_eq!(admits(&[policy(&["a"], &["custom-response"]), policy(&[], &["deny"])]), Admittance::Unknown);
+    }
+
+    #[test]
+    fn only_policies_that_deny_make_access_narrower() {
+        use AccessChange::{Narrower, Same, Unknown, Wider};
+        // Policies with an expression and an action.
+        let policies = |text: &str| {
+            let policy = |part: &str| {
+                let (expression, action) = part.split_once(':').unwrap_or(("", part));
+                let actions = vec![EndpointAction { r#type: action.to_owned(), config: None }];
+                EndpointPolicy { expressions: vec![expression.to_owned()], actions, name: text.to_owned() }
+            };
+            Policies { inbound: text.split_whitespace().map(policy).collect(), ..Policies::default() }
+        };
+        for (was, is, change) in [
+            ("a:deny", "a:deny", Same),
+            ("a:deny", "b:log a:deny c:rate-limit", Same),
+            ("a:deny", "b:deny a:deny", Narrower),
+            ("a:deny b:deny", "b:deny", Wider),
+            ("a:deny", "b:deny", Unknown),
+            ("a:deny b:deny", "b:deny a:deny", Unknown),
+            ("a:deny", "a:deny b:custom-response", Unknown),
+            // An expression can read the header.
+            ("a:deny", "b:add-headers a:deny", Unknown),
+        ] {
+            assert_eq!(Module::access_change(&policies(is), &policies(was)), change, "{was} {is}");
+        }
     }
 }

@@ -4,7 +4,7 @@ pub(super) use schemars::JsonSchema;
 pub(super) use serde::{Deserialize, Deserializer, Serialize};
 pub(super) use serde_json::{Value, json};
 
-pub(super) use super::admission::Admittance;
+pub(super) use super::admission::{AccessChange, Admittance};
 pub(super) use super::macros::module;
 pub(super) use super::traits::{Module, ModuleView, Toggle};
 pub(super) use crate::model::base_urls::{BaseUrls, Ref};

@@ -125,6 +125,15 @@ impl Module for Saml {
         vec![("authorized_groups".into(), self.authorized_groups.len())]
     }
 
+    fn access_change(&self, former: &Self) -> AccessChange {
+        AccessChange::of_switch(former.options_passthrough, self.options_passthrough)
+            .and(AccessChange::of_value(&former.idp_metadata, &self.idp_metadata))
+            .and(AccessChange::of_open_lists(
+                &[former.authorized_groups.as_slice()],
+                &[self.authorized_groups.as_slice()],
+            ))
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, "the SAML identity provider")]
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::admission::Admittance;
+use super::admission::{AccessChange, Admittance};
 use super::agent_patterns::CompiledPatterns;
 use crate::model::base_urls::BaseUrls;
 use crate::model::diagnostics::{Check, Faults, check};
@@ -80,6 +80,13 @@ pub trait Module:
         Admittance::Somebody
     }
 
+    /// Returns how the enabled module differs from a former one in whom it admits. By default, another configuration of a module
+    /// that restricts access may admit somebody who was refused.
+    fn access_change(&self, former: &Self) -> AccessChange {
+        let restricts = self.restricts_access() || former.restricts_access();
+        if restricts { AccessChange::of_value(former, self) } else { AccessChange::Same }
+    }
+
     /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
     fn ip_policies(&self) -> Option<&[String]> {
         None
@@ -124,6 +131,8 @@ pub trait AnyModule: Any + Toggle + Debug + Send + Sync {
     fn access_lists(&self) -> Vec<(String, usize)>;
     /// Returns whom the enabled module admits.
     fn admits(&self) -> Admittance;
+    /// Returns how the enabled module differs from a former one in whom it admits.
+    fn access_change(&self, former: &dyn AnyModule) -> AccessChange;
     /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
     fn ip_policies(&self) -> Option<&[String]>;
     /// Returns what the enabled module does with a request.
@@ -160,6 +169,10 @@ impl<M: Module> AnyModule for M {
     }
     fn admits(&self) -> Admittance {
         Module::admits(self)
+    }
+    fn access_change(&self, former: &dyn AnyModule) -> AccessChange {
+        let former = former.as_any().downcast_ref::<M>();
+        former.map_or(AccessChange::Unknown, |former| Module::access_change(self, former))
     }
     fn ip_policies(&self) -> Option<&[String]> {
         Module::ip_policies(self)

@@ -66,6 +66,11 @@ impl Module for WebhookVerification {
         true
     }
 
+    /// A new secret admits the same provider.
+    fn access_change(&self, former: &Self) -> AccessChange {
+        AccessChange::of_value(&former.provider, &self.provider)
+    }
+
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = format!("requires a signature by {}", self.provider);
         vec![Step::new(Stage::Authentication, StepEffect::Depends, note)]

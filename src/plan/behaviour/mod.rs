@@ -10,7 +10,8 @@
 //! Classes of requests with different fates before and after the plan
 //! ([`behaviour`](crate::routing::behaviour)) are put into words (`wording.rs`), and those with the same words and the
 //! same edges are one [`BehaviourChange`] with the patterns of its requests (`patterns.rs`). What opens access comes
-//! first, and what weakens TLS next.
+//! first, and what weakens TLS next. A restriction that stays opens access, too, if it may admit somebody who was refused: each
+//! module says so (`Module::access_change`).
 //!
 //! # An example
 //!

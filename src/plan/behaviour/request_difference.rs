@@ -52,7 +52,7 @@ mod tests {
         for guess in ["right", "wrong"] {
             let of_another = "`webhook_verification` with the secret of another route";
             assert_eq!(told(hook("github", "right"), hook("github", guess)), of_another);
-            let differs = "`webhook_verification` configured differently";
+            let differs = "opens access: `webhook_verification` may admit others";
             assert_eq!(told(hook("github", "right"), hook("gitlab", guess)), differs);
         }
         assert_eq!(told(hook("sns", ""), hook("sns", "")), "", "no secret to compare");

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::diff::{BehaviourChange, RequestPattern};
-use super::wording::{RestrictionDifference, names};
+use super::wording::{RestrictionDifference, names, words_of_changed};
 use crate::model::module::backend::Backend;
 use crate::model::{AnyModule, Entry, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
-use crate::routing::behaviour::protections;
+use crate::routing::behaviour::AccessDifference;
 use crate::routing::enforced_restrictions::EnforcedRestrictions;
 use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
@@ -59,8 +59,9 @@ fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> O
     if had.len() == has.len() && had.iter().zip(&has).all(is_alike) {
         return None;
     }
-    let of = |modules: &[(&'static Slot, &dyn AnyModule)]| protections(modules.iter().copied());
-    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&of(&had), &of(&has));
+    let access = AccessDifference::of_modules(&had, &has);
+    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&access.had, &access.has);
+    parts.extend(words_of_changed(&access.changed));
     let [from, to] = edges.map(|edge| {
         let backend = edge.and_then(|edge| edge.spec_as::<TlsEdge>()).and_then(|edge| edge.backend.as_deref());
         backend.filter(|it| it.enabled).map_or_else(|| "none".to_owned(), |it| printable(&it.backend_id))
@@ -68,7 +69,8 @@ fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> O
     if from != to {
         parts.push(format!("backend {from} → {to}"));
     }
-    let told = |name: &str| lost.contains(&name) || gained.contains(&name) || name == Backend::SLOT;
+    let is_changed = |name: &str| access.changed.iter().any(|(changed, _)| *changed == name);
+    let told = |name: &str| lost.contains(&name) || gained.contains(&name) || is_changed(name) || name == Backend::SLOT;
     let slots = had.iter().chain(&has).map(|(slot, _)| slot.name).filter(|name| !told(name));
     let differs = |name: &&str| {
         let [one, another] =
@@ -83,6 +85,6 @@ fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> O
     let ([older, newer], [then, now]) = (edges, states);
     let (before, after) = (name(older, then), name(newer, now));
     let requests = format!("all hosts of TlsEdge {}", after.as_ref().or(before.as_ref())?);
-    let change = worded_change(requests, !lost.is_empty(), parts.join("; "));
+    let change = worded_change(requests, access.opens(false), parts.join("; "));
     Some(BehaviourChange { before: before.unwrap_or_default(), after: after.unwrap_or_default(), ..change })
 }

@@ -1,26 +1,32 @@
 //! The difference between two fates, in words.
 
 use crate::model::Module;
+use crate::model::module::admission::AccessChange;
 use crate::model::module::backend::Backend;
-use crate::routing::behaviour::{Fate, FateModule, ModuleLikeness, Protections, missing_protections};
+use crate::routing::behaviour::{AccessDifference, Fate, FateModule, ModuleLikeness, Protections, missing_protections};
 use crate::syntax::text::printable;
 
 /// The words before and after the names of new restrictions.
 const CLOSED: (&str, &str) = ("open → ", " required");
 const MORE_CLOSED: &str = " also required";
+/// The words after the name of a restriction that admits fewer clients or requests.
+const NARROWER: &str = " admits fewer";
 /// How the words for requests begin that nothing handles any longer.
 const GONE: [&str; 2] = ["now 404: ", "no edge serves "];
 
 /// Whether the words of a difference say that fewer requests are admitted.
 pub(super) fn closes(words: &str) -> bool {
-    let is_closed = |part: &str| part.starts_with(CLOSED.0) && part.ends_with(CLOSED.1) || part.ends_with(MORE_CLOSED);
+    let is_closed = |part: &str| {
+        part.starts_with(CLOSED.0) && part.ends_with(CLOSED.1)
+            || [MORE_CLOSED, NARROWER].iter().any(|it| part.ends_with(it))
+    };
     GONE.iter().any(|start| words.starts_with(start)) || words.split("; ").any(is_closed)
 }
 
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
-    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
+    /// Whether fewer sorts of modules restrict access, one may admit more, or none does where all requests were refused.
     pub opens: bool,
     /// Whether clients can use an older version of TLS, or TLS no longer ends at the edge.
     pub weakens_tls: bool,
@@ -68,10 +74,10 @@ fn appears(now: &Fate<'_>, port: u16) -> String {
 
 /// The words for requests that a route handles before and after, or that an edge answers without one.
 fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
-    let (had, has) = (then.protections(port), now.protections(port));
-    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);
-    let were_refused = then.reached_backend().is_none() && has.is_empty();
-    let opens = now.reached_backend().is_some() && (!lost.is_empty() || were_refused);
+    let access = AccessDifference::new(then, now, port);
+    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&access.had, &access.has);
+    let opens = now.reached_backend().is_some() && access.opens(then.reached_backend().is_none());
+    parts.extend(words_of_changed(&access.changed));
     let oldest_tls = (then.oldest_tls(port), now.oldest_tls(port));
     let weakens_tls = oldest_tls.0.is_some_and(|was| oldest_tls.1.is_none_or(|is| is < was));
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
@@ -108,7 +114,8 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let compared: Vec<(&str, ModuleLikeness)> = compared.collect();
     let are =
         |likeness: ModuleLikeness| compared.iter().filter(|it| it.1 == likeness).map(|it| it.0).collect::<Vec<&str>>();
-    let (differ, have_other_secrets) = (are(ModuleLikeness::Different), are(ModuleLikeness::OtherSecrets));
+    let (mut differ, have_other_secrets) = (are(ModuleLikeness::Different), are(ModuleLikeness::OtherSecrets));
+    differ.retain(|name| access.changed.iter().all(|(changed, _)| changed != name));
     for (verb, modules) in [("loses ", loses), ("gains ", gains)] {
         if !modules.is_empty() {
             parts.push(format!("{verb}{}", names(&modules)));
@@ -145,6 +152,17 @@ impl RestrictionDifference {
     }
 }
 
+/// The words for restrictions that do not admit the same as before.
+pub(super) fn words_of_changed(changed: &[(&'static str, AccessChange)]) -> Vec<String> {
+    let words = |(name, change): &(&'static str, AccessChange)| match change {
+        AccessChange::Same => None,
+        AccessChange::Narrower => Some(format!("`{name}`{NARROWER}")),
+        AccessChange::Wider => Some(format!("`{name}` admits more")),
+        AccessChange::Unknown => Some(format!("`{name}` may admit others")),
+    };
+    changed.iter().filter_map(words).collect()
+}
+
 /// Names of modules for a sentence.
 pub(super) fn names(modules: &[&str]) -> String {
     modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -163,5 +181,8 @@ mod tests {
         assert!(closes(&difference(&[], &["oauth"])) && closes(&difference(&["oauth"], &["oauth", "mutual_tls"])));
         assert!(!closes(&difference(&["oauth"], &[])) && !closes(&difference(&["oauth", "saml"], &["saml"])));
         assert!(closes("now 404: no route handles them") && !closes("backend bkd_1 → bkd_2"));
+        let closing = [AccessChange::Narrower, AccessChange::Wider, AccessChange::Unknown]
+            .map(|change| closes(&words_of_changed(&[("ip_restriction", change)]).concat()));
+        assert_eq!(closing, [true, false, false]);
     }
 }

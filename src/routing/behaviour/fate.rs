@@ -90,13 +90,18 @@ impl<'s> Fate<'s> {
         self.backend().filter(|_| !is_refused)
     }
 
-    /// The restrictions of access to the backend at a port; none without a route. Without TLS at the edge, nobody
+    /// The modules that restrict access to the backend at a port; none without a route. Without TLS at the edge, nobody
     /// presents it a certificate.
-    pub(crate) fn protections(&self, port: u16) -> Protections {
-        let (Some(edge), Some(_)) = (self.edge, self.route) else { return Protections::new() };
+    pub(super) fn restrictions(&self, port: u16) -> Vec<FateModule<'s>> {
+        let (Some(edge), Some(_)) = (self.edge, self.route) else { return Vec::new() };
         let edge: &dyn AnyResource = edge.spec().as_ref();
         let connects = |it: &FateModule<'_>| MissingTls::for_connection(it.slot, it.stage, edge, port).is_none();
-        protections(self.modules().into_iter().filter(connects).map(|it| (it.slot, it.module)))
+        self.modules().into_iter().filter(|it| it.module.restricts_access() && connects(it)).collect()
+    }
+
+    /// The sorts of these modules.
+    pub(crate) fn protections(&self, port: u16) -> Protections {
+        protections(self.restrictions(port).into_iter().map(|it| (it.slot, it.module)))
     }
 
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the

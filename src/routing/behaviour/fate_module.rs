@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::model::module::admission::AccessChange;
 use crate::model::required_secrets::are_comparable;
 use crate::model::secrets::serialization_mode::without_digests;
 use crate::model::traffic::Stage;
@@ -82,11 +83,34 @@ impl<'s> FateModule<'s> {
         if !is_like(self, other, is_same_in_public) {
             return ModuleLikeness::Different;
         }
-        match public_form(self.module) {
-            Some(form) if !has_mask(&form) => ModuleLikeness::Same,
-            _ => ModuleLikeness::OtherSecrets,
-        }
+        if has_secrets(self.module) { ModuleLikeness::OtherSecrets } else { ModuleLikeness::Same }
     }
+
+    /// Compares whom the module admits with whom a former one did. Of modules with secrets that are not compared, this is unknown
+    /// as soon as anything else differs.
+    pub(super) fn access_change(&self, former: &FateModule<'_>) -> AccessChange {
+        if former.compare(self) != ModuleLikeness::Different {
+            return AccessChange::Same;
+        }
+        let is_comparable = self.host.key == former.host.key
+            && are_comparable((former.state, &**former.host), (self.state, &**self.host), self.slot);
+        let is_secret = !is_comparable && (has_secrets(self.module) || has_secrets(former.module));
+        if is_secret || reference_another_content(former, self) {
+            return AccessChange::Unknown;
+        }
+        self.module.access_change(former.module)
+    }
+}
+
+/// Whether two modules reference a resource that has another content for the second one.
+fn reference_another_content(one: &FateModule<'_>, other: &FateModule<'_>) -> bool {
+    let others = references(other.module);
+    let mut common = references(one.module).into_iter().filter(|target| others.contains(target));
+    common.any(|target| match (one.state.get(&target), other.state.get(&target)) {
+        (Some(one), Some(other)) => !has_same_content(one, other),
+        (None, None) => false,
+        _ => true,
+    })
 }
 
 /// Whether both have the same Spec, and it references nothing that could differ.
@@ -132,6 +156,11 @@ fn public_form(module: &dyn AnyModule) -> Option<Value> {
     let mut form = module.to_json(Secrets::Masked).ok()?;
     without_digests(&mut form);
     Some(form)
+}
+
+/// Whether a module has secrets, known or not.
+fn has_secrets(module: &dyn AnyModule) -> bool {
+    public_form(module).is_none_or(|form| has_mask(&form))
 }
 
 /// Whether a value has a mask. It is one in a state that another program has sent without its secrets, too.

@@ -16,6 +16,7 @@
 //! [`each_class_in`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
 //! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
 //! [`each_class_in`] and [`each_pair_in`] visit what is inside of a [`RequestScope`], and split classes at its borders.
+//! Whether access opens from one fate to another is an [`AccessDifference`], for plans and replays alike.
 //! Hosts whose requests with some paths go the same way are in one class, so that there are about as many classes as hosts and
 //! matches, and not as many as pairs of them (`host_level.rs`).
 //!
@@ -32,6 +33,7 @@
 //! path with a raw `<`: clients can send them all the same. Such a class has no [example](RequestClass::example), but a
 //! [pattern](RequestClass::pattern). Only paths with `?` or `#` are in no class, because no path of a request has them.
 
+mod access_difference;
 mod affected;
 mod classes;
 mod edge_side;
@@ -49,6 +51,7 @@ mod served_edges;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access_difference::AccessDifference;
 #[cfg(test)]
 pub(crate) use classes::each_class;
 pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_difference, each_pair_in};

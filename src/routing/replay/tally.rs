@@ -6,7 +6,7 @@ use super::distinct::DistinctCount;
 use crate::model::Module as _;
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::TlsTermination;
-use crate::routing::behaviour::{Fate, FateModule, ModuleLikeness, missing_protections};
+use crate::routing::behaviour::{AccessDifference, Fate, FateModule, ModuleLikeness};
 use crate::routing::edge_table::RoutedTo;
 use crate::routing::enforced_restrictions::{EnforcedRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
@@ -76,7 +76,7 @@ pub(crate) struct ReplayClass {
     pub(crate) gained: Vec<&'static str>,
     /// The modules that are configured differently; the sides have the backends. Secrets of two routes are not compared.
     pub(crate) changed: Vec<&'static str>,
-    /// Whether something that restricts access is gone.
+    /// Whether access opens, in the sense of a plan; a request that a module certainly rejects reaches no backend.
     pub(crate) opens: bool,
     pub(crate) count: RequestCount,
     pub(crate) examples: Vec<ReplayExample>,
@@ -110,9 +110,8 @@ impl ReplayClass {
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
         let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
-        let loses_protection = new_bounds.open_since(bounds)
-            || !missing_protections(&then.protections(port), &now.protections(port)).is_empty();
-        let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
+        let access_opens = || AccessDifference::new(then, now, port).opens(was.backend_id.is_none());
+        let opens = both && is.backend_id.is_some() && (new_bounds.open_since(bounds) || access_opens());
         Self {
             lost: missing(&had, &has, was_bound && !is_bound),
             gained: missing(&has, &had, is_bound && !was_bound),

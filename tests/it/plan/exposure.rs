@@ -370,7 +370,7 @@ fn what_changes_for_requests_of_no_class_is_told_in_words() {
     };
     tls_edge("{backend: {backend_id: bkd_b}, ip_restriction: {ip_policy_ids: [ipp_vpn]}}\n");
     let told = plan();
-    let line = "  all hosts of TlsEdge mail: backend bkd_a → bkd_b; `ip_restriction` configured differently";
+    let line = "! all hosts of TlsEdge mail: opens access: `ip_restriction` may admit others; backend bkd_a → bkd_b";
     assert!(told.contains(line) && !told.contains("refactoring"), "{told}");
     restriction("all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_vpn]}\n");
     let told = plan();

@@ -126,6 +126,45 @@ fn nothing_differs_in_a_plan_that_treats_requests_alike() {
 }
 
 #[test]
+fn a_plan_and_a_replay_agree_on_what_opens() {
+    let folder = Folder::new();
+    folder.write("access.log", &line("192.0.2.1", "GET /admin/users HTTP/1.1", 100));
+    for name in ["now/secret", "next/secret"] {
+        folder.write(name, "s");
+    }
+    let from = |ids: &str| format!(", ip_restriction: {{ip_policy_ids: [{ids}]}}");
+    let oidc = |more: &str| {
+        let login = "issuer: 'https://id.example.com', client_id: shop, client_secret: {from_file: secret}";
+        format!(", oidc: {{{login}{more}}}")
+    };
+    let deny = |more: &str| format!(", policies: {{inbound: [{{{more}actions: [{{type: deny}}]}}]}}");
+    let some = "expressions: [\"req.URL == '/x'\"], ";
+    for (before, after, opens) in [
+        (from("ipp_a"), from("ipp_a, ipp_b"), true),
+        (from("ipp_a, ipp_b"), from("ipp_a"), false),
+        (oidc(""), oidc(", options_passthrough: true"), true),
+        (oidc(""), oidc(", inactivity_timeout: 60"), false),
+        (from("ipp_a"), oidc(""), true),
+        (from("ipp_a"), deny(""), false),
+        (deny(""), deny(some), true),
+        (", user_agent_filter: {deny: ['.*']}".to_owned(), oidc(""), false),
+    ] {
+        folder.write("now/shop.yaml", &shop(&before, ""));
+        folder.write("next/shop.yaml", &shop(&after, ""));
+        folder.ok("reconcile now");
+        let plan = folder.ok("plan next --behaviour");
+        let replay = folder.ok("replay access.log --host shop.example.com --against next");
+        let told = format!("{before} → {after}\n{}\n{}", plan.all(), replay.all());
+        assert!(
+            plan.out.contains("Behaviour: 1 change") && replay.out.contains("Treated differently: 1 request"),
+            "{told}"
+        );
+        let found = (plan.out.contains("of which 1 opens access"), replay.out.contains("OPENS ACCESS"));
+        assert_eq!(found, (opens, opens), "{told}");
+    }
+}
+
+#[test]
 fn revisions_are_compared_and_one_is_counted_by_route() {
     let folder = changed();
     folder.write("access.log", &log());

@@ -219,8 +219,8 @@ fn a_plan_changes_a_request_also_where_no_step_shows_it() {
     for (before, after, words) in [
         ((none(), policies("deny")), (none(), policies("log")), "opens access: `policies` required → open"),
         ((tls("1.2"), none()), (tls("1.3"), none()), ""),
-        ((none(), oidc("a", false)), (none(), oidc("b", false)), "`oidc` configured differently"),
-        ((none(), oidc("a", false)), (none(), oidc("a", true)), "`oidc` configured differently"),
+        ((none(), oidc("a", false)), (none(), oidc("b", false)), "opens access: `oidc` may admit others"),
+        ((none(), oidc("a", false)), (none(), oidc("a", true)), "opens access: `oidc` admits more"),
         (
             (none(), agents(&["bot"])),
             (none(), agents(&["bot", "spider"])),

@@ -74,7 +74,7 @@ pub(super) struct DifferingRequests {
 pub(super) struct DifferingClass {
     #[serde(flatten)]
     pub(super) count: ReplayCount,
-    /// Whether something that restricts access is gone.
+    /// Whether access opens, in the sense of a plan.
     pub(super) opens_access: bool,
     pub(super) before: TreatedRequests,
     pub(super) after: TreatedRequests,

@@ -1,0 +1,160 @@
+//! How access to a backend differs between two fates of the same requests: one comparison, for plans and replays alike (D113).
+
+use super::fate::{Fate, Protections, missing_protections, protections};
+use crate::model::module::admission::AccessChange;
+use crate::model::{AnyModule, Slot};
+
+/// The difference in what restricts access.
+#[derive(Debug)]
+pub(crate) struct AccessDifference {
+    /// The restrictions before.
+    pub(crate) had: Protections,
+    /// The restrictions after.
+    pub(crate) has: Protections,
+    /// The modules that restrict access before and after, and that do not admit the same.
+    pub(crate) changed: Vec<(&'static str, AccessChange)>,
+}
+
+impl AccessDifference {
+    /// Compares two fates at a port.
+    pub(crate) fn new(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
+        let (before, after) = (then.restrictions(port), now.restrictions(port));
+        let compared = after.iter().filter_map(|it| {
+            let former = before.iter().find(|former| former.slot == it.slot)?;
+            Some((it.slot.name, it.access_change(former)))
+        });
+        Self { had: then.protections(port), has: now.protections(port), changed: differing(compared) }
+    }
+
+    /// Compares the modules of a resource without routes.
+    pub(crate) fn of_modules(had: &[(&'static Slot, &dyn AnyModule)], has: &[(&'static Slot, &dyn AnyModule)]) -> Self {
+        let restricts = |module: &dyn AnyModule| module.enabled() && module.restricts_access();
+        let compared = has.iter().filter(|(_, module)| restricts(*module)).filter_map(|(slot, module)| {
+            let (_, former) = had.iter().find(|(other, former)| other == slot && restricts(*former))?;
+            Some((slot.name, module.access_change(*former)))
+        });
+        let [had, has] = [had, has].map(|modules| protections(modules.iter().copied()));
+        Self { had, has, changed: differing(compared) }
+    }
+
+    /// Whether access opens to requests that can reach a backend after the change: a sort of restrictions is gone, one may admit
+    /// more, or nothing restricts requests of which none reached a backend before.
+    pub(crate) fn opens(&self, were_refused: bool) -> bool {
+        !missing_protections(&self.had, &self.has).is_empty()
+            || self.changed.iter().any(|(_, change)| change.may_open())
+            || (were_refused && self.has.is_empty())
+    }
+}
+
+/// The modules among the compared ones that do not admit the same.
+fn differing(compared: impl Iterator<Item = (&'static str, AccessChange)>) -> Vec<(&'static str, AccessChange)> {
+    compared.filter(|(_, change)| *change != AccessChange::Same).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::module::admission::AccessChange::{Narrower, Unknown, Wider};
+    use crate::model::{Id, Key, Kind, Snapshot};
+    use crate::routing::tests::{edge_key, route, route_key, state_of_json, with};
+
+    /// A state with a route that has modules, on an edge, and an authority.
+    fn state(id: &str, edge: Value, modules: Value, authority: &str) -> Snapshot {
+        let edge = with(json!({"hostports": ["a.example.com:443"]}), edge);
+        state_of_json([
+            (Key::new(Kind::CertificateAuthority, Id::new("ca_1")), json!({"ca_pem": authority})),
+            (edge_key("edghts_1"), edge),
+            (route_key("edghts_1", id), route("/", modules)),
+        ])
+    }
+
+    fn difference(before: &Snapshot, after: &Snapshot) -> AccessDifference {
+        let fates = [before, after].map(|state| {
+            let edge = state.newest_first(Kind::HttpsEdge, None, u64::MAX).next();
+            Fate::new(state, edge, edge.and_then(|edge| state.children(&edge.key).next()))
+        });
+        let [then, now] = &fates;
+        AccessDifference::new(then, now, 443)
+    }
+
+    /// What changes if a route with these modules gets others.
+    fn changed(before: Value, after: Value) -> Option<AccessChange> {
+        let [before, after] = [before, after].map(|modules| state("edghtsrt_1", json!({}), modules, "-"));
+        difference(&before, &after).changed.first().map(|(_, change)| *change)
+    }
+
+    #[test]
+    fn a_module_that_admits_more_opens() {
+        let from = |ids: &[&str]| json!({"ip_restriction": {"ip_policy_ids": ids}});
+        let oidc = |more: Value| json!({"oidc": with(json!({"issuer": "https://id", "client_secret": "s"}), more)});
+        let github = |more: Value| json!({"oauth": {"provider": {"github": more}}});
+        let saml = |groups: &[&str]| json!({"saml": {"authorized_groups": groups}});
+        let deny = |expressions: &[&str]| {
+            let policy = |it: &&str| json!({"expressions": [it], "actions": [{"type": "deny"}]});
+            json!({"policies": {"inbound": expressions.iter().map(policy).collect::<Vec<_>>()}})
+        };
+        let jwt = |audience: &str| json!({"jwt_validation": {"audience": {"allow_list": [{"value": audience}]}}});
+        for (before, after, change) in [
+            (from(&["a"]), from(&["a", "b"]), Wider),
+            (from(&["a"]), from(&[]), Unknown),
+            (oidc(json!({})), oidc(json!({"options_passthrough": true})), Wider),
+            (oidc(json!({})), oidc(json!({"client_id": "c"})), Unknown),
+            (github(json!({"organizations": ["a"]})), github(json!({})), Wider),
+            (github(json!({"organizations": ["a"]})), github(json!({"organizations": ["a", "b"]})), Wider),
+            (github(json!({"teams": ["a/b"]})), json!({"oauth": {"provider": {"google": {}}}}), Unknown),
+            (saml(&["a"]), saml(&[]), Wider),
+            (deny(&["a", "b"]), deny(&["a"]), Wider),
+            (jwt("a"), jwt("b"), Unknown),
+        ] {
+            assert_eq!(changed(before.clone(), after.clone()), Some(change), "{before} {after}");
+            let back = if change == Wider { Narrower } else { Unknown };
+            assert_eq!(changed(after.clone(), before.clone()), Some(back), "{after} {before}");
+        }
+        for (before, after) in [
+            (oidc(json!({})), oidc(json!({"inactivity_timeout": 60, "scopes": ["email"], "client_secret": "t"}))),
+            (from(&["a", "b"]), from(&["b", "a"])),
+            (oidc(json!({})), saml(&[])),
+        ] {
+            assert_eq!(changed(before.clone(), after.clone()), None, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn an_authority_with_another_certificate_may_admit_others() {
+        let mutual = |ids: &[&str]| json!({"mutual_tls": {"certificate_authority_ids": ids}});
+        let state = |ids: &[&str], authority: &str| state("edghtsrt_1", mutual(ids), json!({}), authority);
+        let change = |before: &Snapshot, after: &Snapshot| difference(before, after).changed;
+        assert!(change(&state(&["ca_1"], "-"), &state(&["ca_1"], "-")).is_empty());
+        assert_eq!(change(&state(&["ca_1"], "-"), &state(&["ca_1"], "+")), [("mutual_tls", Unknown)]);
+        assert_eq!(change(&state(&["ca_1"], "-"), &state(&["ca_1", "ca_2"], "-")), [("mutual_tls", Wider)]);
+        assert_eq!(change(&state(&["ca_1", "ca_2"], "-"), &state(&["ca_1"], "-")), [("mutual_tls", Narrower)]);
+        assert_eq!(change(&state(&["ca_1", "ca_2"], "-"), &state(&["ca_1"], "+")), [("mutual_tls", Unknown)]);
+    }
+
+    #[test]
+    fn whom_the_module_of_another_route_admits_depends_on_no_secret() {
+        let hook = |id: &str, provider: &str, secret: &str| {
+            let hook = json!({"webhook_verification": {"provider": provider, "secret": secret}});
+            state(id, json!({}), hook, "-")
+        };
+        let known = hook("edghtsrt_1", "github", "right");
+        for guess in ["right", "wrong"] {
+            assert!(difference(&known, &hook("edghtsrt_1", "github", guess)).changed.is_empty());
+            assert!(difference(&known, &hook("edghtsrt_2", "github", guess)).changed.is_empty());
+            let other = difference(&known, &hook("edghtsrt_2", "gitlab", guess)).changed;
+            assert_eq!(other, [("webhook_verification", Unknown)], "{guess}");
+        }
+    }
+
+    #[test]
+    fn what_was_refused_opens_if_nothing_restricts_it() {
+        let state = |modules: Value| state("edghtsrt_1", json!({}), modules, "-");
+        let (open, closed) = (state(json!({})), state(json!({"ip_restriction": {"ip_policy_ids": ["a"]}})));
+        let opens =
+            |before: &Snapshot, after: &Snapshot| [false, true].map(|were| difference(before, after).opens(were));
+        assert_eq!((opens(&open, &open), opens(&open, &closed)), ([false, true], [false, false]));
+        assert_eq!((opens(&closed, &closed), opens(&closed, &open)), ([false, false], [true, true]));
+    }
+}
