@@ -158,12 +158,15 @@ impl Forwarder {
         if writer.as_ref().is_some_and(is_gone) {
             return Err(unreached("it is gone"));
         }
-        match writer {
-            Some(FollowedWriter { name, url: Some(url), .. }) => Ok(WriterAddress { name, url }),
-            Some(FollowedWriter { name, url: None, .. }) => Err(unadvertised(&name)),
-            // Why a server that follows cannot write.
-            None => Err(self.store.health().err().map_or_else(ApiError::internal, ApiError::from)),
-        }
+        let name = match writer {
+            Some(FollowedWriter { name, url: Some(url), .. }) => return Ok(WriterAddress { name, url }),
+            other => other.map(|writer| writer.name),
+        };
+        // Why a server that follows cannot write.
+        Err(match (self.store.health().err(), name) {
+            (Some(error), Some(name)) if error.code == Code::NotTheWriter => unadvertised(&name),
+            (error, _) => error.map_or_else(ApiError::internal, ApiError::from),
+        })
     }
 
     /// The server to forward a request to, and the connections to it. Those to the one before are closed.
