@@ -216,7 +216,8 @@ fn has_key(stored: Option<&Arc<Entry>>, source: &str) -> bool {
 /// makes up.
 fn has_owner(owner: &Id, source: &str, snapshot: &Snapshot) -> bool {
     let is_own = |key: &Key| snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source));
-    let mut keys = snapshot.users(&Key::new(Kind::Owner, owner.clone())).peekable();
+    let owning = Key::new(Kind::Owner, owner.clone());
+    let mut keys = snapshot.users(&owning).peekable();
     *owner == Id::bot_of(source) || (keys.peek().is_some() && keys.all(is_own))
 }
 

@@ -298,10 +298,8 @@ impl Store {
                     },
                 );
             };
-            let last = match applied {
-                Some((commit, at)) => Some((commit, self.digests_at(at, source, &transferred)?)),
-                None => None,
-            };
+            let digests_then = |(commit, at)| Ok((commit, self.digests_at(at, source, &transferred)?));
+            let last = applied.map(digests_then).transpose()?;
             // Others may have changed what the manifests declare, also to what the next ones declare.
             if last.as_ref().is_none_or(|(_, digests)| digests.as_ref() != Some(&live)) {
                 leave(None, live, String::new());

@@ -363,7 +363,7 @@ fn surrounding_routes_on_edges_of_the_source_count_in_both_directions() {
     let folder = folder();
     folder.write(
         "shop/shop.yaml",
-        &shop(LOGIN).replace("spec:\n", "spec:\n  delegates_to: [{source: other, path_prefix: /admin/x}]\n"),
+        &shop(LOGIN).replace("spec:\n", "spec:\n  delegates_to: [{source: other, path_prefix: /admin/x/}]\n"),
     );
     let route = |edge: &str| {
         format!(
