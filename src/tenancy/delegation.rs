@@ -328,7 +328,9 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
                 Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
                 None => format!("{} without a source", entry.key.id),
             };
-            if entry.source().is_some_and(|owner| !consents(edge, owner, route)) {
+            // Of which source surrounding manifests are, they do not tell.
+            let owner = entry.source().filter(|owner| *owner != SURROUNDING_OWNER);
+            if owner.is_some_and(|owner| !consents(edge, owner, route)) {
                 unwanted.push(named.clone());
             }
             if !differing_modules(edge, route).is_empty() || awaits_secrets(edge, stored, source, entry) {

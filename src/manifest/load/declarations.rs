@@ -167,14 +167,6 @@ impl Declarations {
         });
     }
 
-    /// The duplicate names and IDs of some kinds.
-    pub(crate) fn duplicates(&self, kinds: &[Kind]) -> Vec<Diagnostic> {
-        let (mut some, mut found) = (self.clone(), Vec::new());
-        some.names.retain(|it| kinds.iter().any(|kind| kind.info().name == it.kind));
-        some.report_duplicates(&mut found);
-        found
-    }
-
     /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
     /// reported for the name.
     fn repeated_ids(&self, faulty: &mut HashSet<DocumentKey>, found: &mut Vec<Diagnostic>) -> HashSet<DocumentKey> {

@@ -26,15 +26,13 @@ use std::iter;
 use foldhash::HashSet;
 
 use super::resolver::resolve_offline;
+use super::surrounding_declarations::SurroundingDeclarations;
 use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Entry, Severity};
-
-/// The kinds that answer requests.
-const SERVING: [Kind; 3] = [Kind::HttpsEdge, Kind::HttpsEdgeRoute, Kind::TlsEdge];
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
@@ -81,32 +79,37 @@ impl Loaded {
 
     /// A state without a store, with the surrounding resources of this run in place of those of an earlier one.
     pub(crate) fn with_surrounding(&self, state: &Snapshot, source: &str) -> Snapshot {
+        self.resolve_surrounding(state, source).0
+    }
+
+    /// Like [`Self::with_surrounding`], with warnings of what surrounding manifests declare and the state lacks: of two declarations
+    /// of one name, it has the first.
+    pub(crate) fn resolve_surrounding(&self, state: &Snapshot, source: &str) -> (Snapshot, Vec<Diagnostic>) {
         let mut declared = self.surrounding().clone();
         let is_surrounding = |entry: &Entry| entry.is_owned_by(SURROUNDING_OWNER);
         if declared.resources.is_empty() && !state.iter().any(|entry| is_surrounding(entry)) {
-            return state.clone();
+            return (state.clone(), Vec::new());
         }
-        // Which of two sources is meant does not matter for a name.
-        declared.report_duplicates(&mut Vec::new());
-        let surrounding = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
-        let mut resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
-        if resolved.diagnostics.iter().any(|found| found.severity == Severity::Error) {
-            let alone = replace(&Snapshot::default(), |_| true, resolved.desired.values().map(entry_of));
+        let mut unseen = Vec::new();
+        declared.report_duplicates(&mut unseen);
+        // The sets of the source are surrounding ones for the others.
+        let beside = SurroundingDeclarations::from_files([self.declared().clone()]);
+        let count = declared.resources.len();
+        let surrounding = Loaded { declared: OnceLock::from(declared), surrounding: beside, ..Loaded::default() };
+        let others = replace(state, |entry| !is_surrounding(entry), iter::empty());
+        let mut resolved = resolve_offline(&surrounding, &others, SURROUNDING_OWNER);
+        if resolved.desired.len() < count {
+            let alone = replace(&others, |_| true, resolved.desired.values().map(entry_of));
             let own = resolve_offline(self, &alone, source);
-            let beside = with_source(&Snapshot::default(), source, &own.desired);
-            resolved = resolve_offline(&surrounding, &beside, SURROUNDING_OWNER);
+            resolved = resolve_offline(&surrounding, &with_source(&others, source, &own.desired), SURROUNDING_OWNER);
         }
-        replace(state, |entry| !is_surrounding(entry), resolved.desired.values().map(entry_of))
-    }
-
-    /// Warnings of surrounding edges and routes with one name, of which only the first is there for tests and invariants.
-    pub(crate) fn unseen_surrounding(&self) -> Vec<Diagnostic> {
-        let unseen = |found: Diagnostic| {
-            let message = format!("in the surrounding manifests: {}; only the first counts here", found.message);
-            let warning = Diagnostic { severity: Severity::Warning, message, is_surrounding: true, ..found };
-            warning.help("judge the requests of both with --server, or pass only one of the two to --with")
-        };
-        self.surrounding().duplicates(&SERVING).into_iter().map(unseen).collect()
+        unseen.extend(resolved.diagnostics.into_iter().filter(|found| found.severity == Severity::Error));
+        let told = unseen.into_iter().map(|found| {
+            let message = format!("in the surrounding manifests: {}", found.message);
+            Diagnostic { severity: Severity::Warning, message, is_surrounding: true, ..found }
+        });
+        let told = told.collect();
+        (replace(state, |entry| !is_surrounding(entry), resolved.desired.values().map(entry_of)), told)
     }
 
     /// A state with the surrounding invariants, also in place of those with the same IDs that differ.

@@ -14,13 +14,13 @@ pub enum Admittance {
 /// How a configuration of a module differs from a former one in whom it admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessChange {
-    /// It admits and refuses the same.
+    /// Admits and refuses the same.
     Same,
-    /// It refuses more, and admits nobody who was refused.
+    /// Refuses more, and admits nobody who was refused.
     Narrower,
-    /// It admits more, and refuses nobody who was admitted.
+    /// Admits more, and refuses nobody who was admitted.
     Wider,
-    /// It may admit somebody who was refused.
+    /// May admit somebody who was refused.
     Unknown,
 }
 

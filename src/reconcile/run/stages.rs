@@ -91,7 +91,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
-    let surrounding = loaded.surrounding_state(source);
+    let (surrounding, unseen) = loaded.resolve_surrounding(&Snapshot::default(), source);
     let (resolved, now) = (resolve_offline(loaded, &surrounding, source), clock::now());
     let mut resolved = judge(loaded, resolved, lints, None, now);
     if resolved.has_errors() {
@@ -102,7 +102,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
     if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding) {
-        resolved.diagnostics.extend(loaded.unseen_surrounding());
+        resolved.diagnostics.extend(unseen);
     }
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }

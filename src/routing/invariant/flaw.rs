@@ -99,12 +99,9 @@ impl Flaw {
         taken_by.map(|entry| &entry.key)
     }
 
-    /// The flaw if nobody can tell whether there are such requests.
-    pub(super) fn of_unknown_requests(self) -> Self {
-        let clause = match self.is_certain {
-            true => format!("whether a client can send such a request, which {}", self.clause),
-            false => self.clause,
-        };
+    /// The flaw of requests of which nobody can tell whether they count, and what that depends on.
+    pub(super) fn unless_unknown(self, on: &str) -> Self {
+        let clause = if self.is_certain { format!("{on}, which {}", self.clause) } else { self.clause };
         Self { is_certain: false, clause, ..self }
     }
 

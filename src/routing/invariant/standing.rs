@@ -49,16 +49,26 @@ impl<'s> StandingInvariant<'s> {
 
     /// Whether the invariant is about the requests of a class with a fate.
     pub(super) fn concerns(&self, class: &RequestClass<'_>, fate: &Fate<'_>) -> bool {
-        let (sources, taken_by) = (&self.spec.scope.sources, fate.route.or(fate.edge));
-        let source = taken_by.and_then(|entry| entry.source());
-        let is_of_sources = || source.is_some_and(|source| sources.iter().any(|it| it == source));
-        self.scope.contains(class) && (sources.is_empty() || is_of_sources())
+        let sources = &self.spec.scope.sources;
+        let is_of_sources = |source: &str| sources.iter().any(|it| it == source) || source == SURROUNDING_OWNER;
+        self.scope.contains(class) && (sources.is_empty() || taken_by(fate).is_some_and(is_of_sources))
+    }
+
+    /// Whether nobody can tell if the invariant is about the requests with a fate: surrounding manifests do not tell of which source
+    /// they are.
+    fn may_concern(&self, fate: &Fate<'_>) -> bool {
+        !self.spec.scope.sources.is_empty() && taken_by(fate) == Some(SURROUNDING_OWNER)
     }
 
     /// Whether the invariant need not hold for the requests of a class.
     pub(super) fn exempts(&self, class: &RequestClass<'_>) -> bool {
         self.exempt.iter().any(|scope| scope.contains(class))
     }
+}
+
+/// The source of the route that takes requests, or of the edge that answers without one.
+fn taken_by<'s>(fate: &Fate<'s>) -> Option<&'s str> {
+    fate.route.or(fate.edge)?.source()
 }
 
 /// A request that breaks an invariant, or may.
@@ -87,7 +97,11 @@ impl<'s> Breach<'s> {
                 let is_any_host = !class.hosts().any(|host| host.pattern == request.host);
                 (request, flaw, is_any_host)
             }
-            None => (pattern_of(class), flaw.of_unknown_requests(), false),
+            None => (pattern_of(class), flaw.unless_unknown("whether a client can send such a request"), false),
+        };
+        let flaw = match invariant.may_concern(&fate) {
+            true => flaw.unless_unknown("the source of the route in the surrounding manifests"),
+            false => flaw,
         };
         // A flaw that does not depend on the method is one of each that the invariant is about.
         let listed = invariant.spec.scope.methods.first().map(|method| method.to_ascii_uppercase());

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::model::{Code, Entry, Snapshot};
 use crate::store::commit::batch::Tip;
 use crate::store::commit::codec;
-use crate::store::commit::header::Verified;
+use crate::store::commit::header::{Retention, Verified};
 use crate::store::disk::sidecar_files::OF_SOURCES;
 use crate::store::engine::{Engine, StoreCopy};
 use crate::store::error::StoreError;
@@ -139,8 +139,7 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
         (MasterKeySource::Beside, Some(path)) => MasterKeySource::File(path),
         (source, _) => source.clone(),
     };
-    let store = Store::open_encrypted_to_read(from, &source)?;
-    let primary = primary_of(&store, from, &source)?;
+    let (store, primary) = open_source(from, &source)?;
     let check = || primary.as_ref().map_or(Ok(()), |primary| check_unwritten(&store, from, primary));
     check()?;
     store.verify()?;
@@ -153,16 +152,21 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
     Ok(copied)
 }
 
-/// Opens the database of a store again, where the lock of its writer is. Returns none for a folder, and for a replica whose primary is
-/// away: nobody can tell there whether somebody writes.
-fn primary_of(store: &Store, from: &Path, source: &MasterKeySource) -> Result<Option<PostgresEngine>, StoreError> {
-    if !is_in_database(from) {
-        return Ok(None);
-    }
-    match PostgresEngine::open_to_read(from, SessionKind::Long, source, store.id()) {
-        Err(error) if error.code == Code::StoreUnavailable => Ok(None),
-        opened => opened,
-    }
+/// Opens a store to copy it, and its database again, where the lock of its writer is. A folder has none, and neither has a standby
+/// whose primary the address does not reach: nobody can tell there whether somebody writes.
+fn open_source(from: &Path, source: &MasterKeySource) -> Result<(Store, Option<PostgresEngine>), StoreError> {
+    let engine = match is_in_database(from) {
+        true => PostgresEngine::open_to_read(from, SessionKind::Brief, source, None)?,
+        false => None,
+    };
+    let Some(engine) = engine.map(Arc::new) else { return Ok((Store::open_encrypted_to_read(from, source)?, None)) };
+    let store = Store::load_from(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default(), SessionKind::Brief)?;
+    let primary = match PostgresEngine::open_to_read(from, SessionKind::Long, source, store.id()) {
+        // Any other database that cannot be reached may have a writer.
+        Err(error) if error.code == Code::StoreUnavailable && engine.reads_standby()? => None,
+        opened => opened?,
+    };
+    Ok((store, primary))
 }
 
 /// Fails if another process writes to a store in a database, or has written since the store was opened: the copy would lack what it

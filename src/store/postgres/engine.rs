@@ -15,6 +15,7 @@ use super::row_digests::RowDigests;
 use super::shared_files::SharedFiles;
 use super::upkeep::Upkeep;
 use super::writer::{StoreWriter, WriterClaim};
+use super::writer_lock::check_writable;
 use super::{keys, schema};
 use crate::lock::Lock;
 use crate::model::Code;
@@ -102,8 +103,12 @@ impl PostgresEngine {
     ) -> Result<Option<Self>, StoreError> {
         let link = match session {
             SessionKind::Brief => DatabaseLink::new(address_of(address)?.for_reading())?,
-            // Only the primary has the lock of the writer.
-            SessionKind::Long => link_to(address)?,
+            // Only the primary has the lock of the writer, and all that it has committed.
+            SessionKind::Long => {
+                let link = link_to(address)?;
+                check_writable(is_standby(&link)?, link.shown())?;
+                link
+            }
         };
         let head = read_head(&link)?;
         head::check_known(head.as_ref(), known, link.shown())?;
@@ -129,6 +134,11 @@ impl PostgresEngine {
         Self { link, history, writer, follower, keyring, session, read, oldest, bytes: AtomicU64::new(0) }
     }
 
+    /// Whether this reads a standby, which does not know whether somebody writes to its primary.
+    pub(crate) fn reads_standby(&self) -> Result<bool, StoreError> {
+        is_standby(&self.link)
+    }
+
     /// The end of the history.
     fn tip(&self) -> Tip {
         self.writer.as_ref().map_or_else(|| *self.read.lock(), |it| it.writer.tip())
@@ -151,7 +161,7 @@ impl PostgresEngine {
     fn read_state(&self) -> Result<(HeadRow, Vec<KeyedRecord>), StoreError> {
         let (shown, client) = (self.link.shown(), Arc::new(self.link.connect("edgewright (load)")?));
         bound(&self.link, &client)?;
-        let (head, end, wrapped, rows, expected, bytes) = self.link.run("read", async move {
+        let (head, end, wrapped, rows, expected, bytes, is_standby) = self.link.run("read", async move {
             client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             let wrapped = client.query_one("SELECT keys FROM edgewright.secrets", &[]).await?;
             let head = client.query_one(head::READ, &[]).await?;
@@ -161,12 +171,15 @@ impl PostgresEngine {
             let rows = client.query("SELECT key, value, digest FROM edgewright.state ORDER BY key", &[]).await?;
             let sql = "SELECT state_digest::text, (pg_total_relation_size('edgewright.commits') + \
                        pg_total_relation_size('edgewright.entries') + \
-                       pg_total_relation_size('edgewright.state'))::bigint FROM edgewright.head";
+                       pg_total_relation_size('edgewright.state'))::bigint, pg_is_in_recovery() FROM edgewright.head";
             let row = client.query_one(sql, &[]).await?;
-            let (expected, bytes): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let (expected, bytes, is_standby): (String, i64, bool) =
+                (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             client.batch_execute("COMMIT").await?;
-            Ok((head, end, wrapped, rows, expected, bytes))
+            Ok((head, end, wrapped, rows, expected, bytes, is_standby))
         })?;
+        // This connection can lead elsewhere than the one before it.
+        check_writable(is_standby && self.session == SessionKind::Long, shown)?;
         let head = HeadRow::from_row(&head, shown)?;
         if head.store != self.keyring.store() {
             return Err(replaced(shown));
@@ -353,6 +366,11 @@ pub(super) fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
 fn address_of(address: &Path) -> Result<PostgresAddress, StoreError> {
     let unknown = || StoreError::new(Code::StoreFailed, format!("{} is not a database address", shown(address)));
     PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)
+}
+
+/// Whether questions are answered by a standby.
+fn is_standby(link: &DatabaseLink) -> Result<bool, StoreError> {
+    link.ask("read", |client| async move { client.query_one("SELECT pg_is_in_recovery()", &[]).await?.try_get(0) })
 }
 
 /// Reads the head of a store that is only looked at; none if there is no store.

@@ -2,7 +2,8 @@
 //!
 //! It polls the head several times per second. A lock that it shares with others, for the time of one statement, shows whether
 //! the writer has its lock: that gets in nobody's way, since whoever takes the lock tries for longer. Nothing is guessed while
-//! the database does not answer: a writer counts as gone only from a poll that has found its lock free.
+//! the database does not answer: a writer counts as gone only from a poll that has found its lock free. Nothing is concluded from a
+//! standby either, to which the address can lead during a failover: it can be behind, and the lock of the writer is free there.
 //!
 //! It also forgets what the writer forgets: data keys that were destroyed, and the tombstones of the time that the history no longer
 //! has. And it takes in nothing from tables of a newer version, whose meaning it cannot know.
@@ -10,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -37,6 +38,9 @@ struct HeadRead {
     keys: Option<String>,
 }
 
+/// How often the connection to a standby is opened again: another one may lead to the primary.
+const REOPEN: Duration = Duration::from_secs(1);
+
 /// Reads the head, whether the lock of the writer is free, whether the database accepts no writes, the version of the tables and that of
 /// the row with the data keys, in one exchange: several times per second.
 const POLL: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free, \
@@ -57,6 +61,8 @@ pub(super) struct Follower {
     /// After which commit the history began at the last poll, and when the tombstones were read.
     kept: AtomicU64,
     kept_read: AtomicU64,
+    /// When a connection to a standby was last closed.
+    standby_left: Lock<Option<Instant>>,
 }
 
 impl Follower {
@@ -72,6 +78,7 @@ impl Follower {
             has_lost_keys: AtomicBool::new(false),
             kept: AtomicU64::new(head.kept.position),
             kept_read: AtomicU64::new(head.kept.position),
+            standby_left: Lock::default(),
         }
     }
 
@@ -142,7 +149,7 @@ impl Follower {
         });
         let polled = polled.and_then(|(version, is_read_only, is_free, keys, row)| {
             // A standby may be behind, and the lock of the writer is free there.
-            check_writable(is_read_only, self.history.shown())?;
+            check_writable(is_read_only, self.history.shown()).inspect_err(|_| self.leave_standby())?;
             // One of a newer version can mean something else.
             schema::check(version, self.history.shown(), true)?;
             let head = HeadRow::from_row(&row, self.history.shown())?;
@@ -163,6 +170,16 @@ impl Follower {
                 writer.gone_since = None;
                 Err(error)
             }
+        }
+    }
+
+    /// Closes the connections to a standby, unless that was done a moment ago.
+    fn leave_standby(&self) {
+        let mut left = self.standby_left.lock();
+        if left.is_none_or(|at| at.elapsed() >= REOPEN) {
+            self.history.over.close();
+            self.history.link.questions().close();
+            *left = Some(Instant::now());
         }
     }
 

@@ -55,6 +55,11 @@ impl QuestionConnection {
     pub(super) fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self { name, client: Lock::default() })
     }
+
+    /// Has the next question open another one.
+    pub(super) fn close(&self) {
+        *self.client.lock() = None;
+    }
 }
 
 impl DatabaseLink {
@@ -194,7 +199,7 @@ impl DatabaseLink {
         let answered = self.result_of(doing, done);
         if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
             // It may be silent without being closed.
-            *connection.client.lock() = None;
+            connection.close();
         }
         answered
     }

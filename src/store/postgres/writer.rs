@@ -111,6 +111,7 @@ impl WriterClaim {
     /// store is not the known one.
     pub(super) fn take(link: &DatabaseLink, name: String, known: Option<StoreId>) -> Result<Self, StoreError> {
         let client = Arc::new(link.connect(&name)?);
+        check_is_primary(link, &client)?;
         let with = Arc::clone(&client);
         let found = link.run("open", async move { schema::version(&with).await })?.unwrap_or_default();
         schema::check(found, link.shown(), false)?;

@@ -13,9 +13,8 @@ use crate::store::error::StoreError;
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes the lock of the writer. Returns whether it could: another connection may keep it.
+/// Takes the lock of the writer at a primary. Returns whether it could: another connection may keep it.
 pub(super) fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
-    check_is_primary(link, client)?;
     let started = Instant::now();
     loop {
         let with = Arc::clone(client);
@@ -37,7 +36,8 @@ pub(super) fn check_is_primary(link: &DatabaseLink, client: &Arc<Client>) -> Res
         let sql = "SELECT current_setting('transaction_read_only') = 'on'";
         with.query_one(sql, &[]).await?.try_get(0)
     })?;
-    check_writable(is_read_only, link.shown())
+    // Questions that were asked meanwhile may have gone there, too.
+    check_writable(is_read_only, link.shown()).inspect_err(|_| link.questions().close())
 }
 
 /// Fails if a database accepts no writes, as `transaction_read_only` says, which is always on at a standby: that has locks of its own,

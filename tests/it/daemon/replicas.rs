@@ -4,6 +4,7 @@ mod forwarding;
 mod gateways;
 mod master_keys;
 mod replaced;
+mod standby;
 
 use std::{
     collections::BTreeSet,

@@ -380,7 +380,25 @@ fn surrounding_routes_on_edges_of_the_source_count_in_both_directions() {
             assert!(run.out.contains("refuted") && run.out.contains("/admin/x"), "{edge} {source}: {}", run.all());
         }
     }
-    std::fs::remove_file(folder.path("other/route.yaml")).unwrap();
+    // Of which source a surrounding route is, its manifest does not tell.
+    let of = |source: &str| platform("").replace("path_prefixes", &format!("sources: [{source}], path_prefixes"));
+    folder.write("platform/invariants.yaml", &of("docs"));
+    let run = folder.ok("prove shop --source shop --with platform --with other");
+    let doubt =
+        "depends on the source of the route in the surrounding manifests, which reaches the backend `bkd_other`";
+    assert!(run.out.contains(doubt) && run.out.contains("1 depends"), "{}", run.all());
+    assert!(!run.err.contains("NOT_DELEGATED"), "{}", run.all());
+    // A route that is on no edge is told of.
+    folder.write("other/route.yaml", &route("shop/mistyped"));
+    let run = folder.ok("prove shop --source shop --with platform --with other");
+    assert!(
+        said(&run.err).contains("in the surrounding manifests: unknown HttpsEdge `shop/mistyped`"),
+        "{}",
+        run.all()
+    );
+    folder.write("platform/invariants.yaml", &platform(""));
+    folder.write("other/route.yaml", &shop(LOGIN).replace("shop", "other"));
+    folder.write("other/secret", "hidden-secret");
     let run = folder.ok("prove shop --source shop --with platform --with other");
     assert!(run.out.contains("1 proven"), "{}", run.all());
 }
@@ -392,7 +410,7 @@ fn surrounding_edges_with_one_name_are_told_of_where_requests_are_judged() {
         folder.write(&format!("teams/{team}.yaml"), &shop(LOGIN).replace("shop.ex", &format!("{team}.ex")));
     }
     folder.write("teams/secret", "hidden-secret");
-    let warning = "in the surrounding manifests: duplicate HttpsEdge `shop`; only the first counts here";
+    let warning = "in the surrounding manifests: duplicate HttpsEdge `shop`";
     let run = folder.ok("prove platform --source platform --with teams");
     assert!(run.out.contains("1 proven") && said(&run.err).contains(warning), "{}", run.all());
     // Nothing is judged here.

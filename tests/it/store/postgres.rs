@@ -6,6 +6,7 @@ mod backups;
 mod history;
 mod outages;
 mod refusals;
+mod standbys;
 mod state;
 mod writers;
 

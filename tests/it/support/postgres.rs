@@ -176,10 +176,35 @@ impl Postgres {
 
     /// Kills it at once, with all of its connections.
     pub(crate) fn kill(&self) {
-        let Some(mut child) = self.child.lock().unwrap().take() else { return };
         // Its children end themselves, which they would not do after a SIGKILL.
-        let _ = Command::new("kill").args(["-QUIT", &child.id().to_string()]).status();
+        self.end("-QUIT");
+    }
+
+    fn end(&self, signal: &str) {
+        let Some(mut child) = self.child.lock().unwrap().take() else { return };
+        let _ = Command::new("kill").args([signal, &child.id().to_string()]).status();
         let _ = child.wait();
+    }
+
+    /// Keeps a copy of its data for a standby that has nothing of what follows. Restarts it.
+    pub(crate) fn keep_standby(&self) {
+        // Complete, so that the standby answers at once.
+        self.end("-INT");
+        let (data, standby) = (self.path("data"), self.path("standby"));
+        assert!(Command::new("cp").arg("-a").args([&data, &standby]).status().unwrap().success());
+        fs::write(standby.join("standby.signal"), "").unwrap();
+        self.own(&standby.join("standby.signal"), 0o600);
+        self.run();
+    }
+
+    /// Has its address lead to the standby, and then to itself again.
+    pub(crate) fn swap_with_standby(&self) {
+        self.end("-INT");
+        let [data, standby, swapped] = ["data", "standby", "swapped"].map(|name| self.path(name));
+        for (from, to) in [(&data, &swapped), (&standby, &data), (&swapped, &standby)] {
+            fs::rename(from, to).unwrap();
+        }
+        self.run();
     }
 
     /// Stops all of its processes until what is returned is dropped: connections are accepted, and nothing is answered.
