@@ -33,7 +33,7 @@ mod patterns;
 mod request_difference;
 mod text;
 mod unrouted;
-mod wording;
+pub(super) mod wording;
 
 pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 pub(crate) use request_difference::request_difference;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::diff::{BehaviourChange, RequestPattern};
-use super::wording::{RestrictionDifference, names, words_of_changed};
+use super::wording::{names, words_of_access};
 use crate::model::module::backend::Backend;
 use crate::model::{AnyModule, Entry, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
 use crate::routing::behaviour::AccessDifference;
@@ -59,9 +59,8 @@ fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> O
     if had.len() == has.len() && had.iter().zip(&has).all(is_alike) {
         return None;
     }
-    let access = AccessDifference::of_modules(&had, &has);
-    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&access.had, &access.has);
-    parts.extend(words_of_changed(&access.changed));
+    let access = AccessDifference::of_resource(edges);
+    let (lost, gained, mut parts) = (access.lost(), access.gained(), words_of_access(&access));
     let [from, to] = edges.map(|edge| {
         let backend = edge.and_then(|edge| edge.spec_as::<TlsEdge>()).and_then(|edge| edge.backend.as_deref());
         backend.filter(|it| it.enabled).map_or_else(|| "none".to_owned(), |it| printable(&it.backend_id))

@@ -3,12 +3,13 @@
 use crate::model::Module;
 use crate::model::module::admission::AccessChange;
 use crate::model::module::backend::Backend;
-use crate::routing::behaviour::{AccessDifference, Fate, FateModule, ModuleLikeness, Protections, missing_protections};
+use crate::routing::behaviour::{AccessDifference, Fate, FateModule, ModuleLikeness};
 use crate::syntax::text::printable;
 
 /// The words before and after the names of new restrictions.
 const CLOSED: (&str, &str) = ("open → ", " required");
 const MORE_CLOSED: &str = " also required";
+const INSTEAD: &str = " required instead";
 /// The words after the name of a restriction that admits fewer clients or requests.
 const NARROWER: &str = " admits fewer";
 /// How the words for requests begin that nothing handles any longer.
@@ -18,7 +19,7 @@ const GONE: [&str; 2] = ["now 404: ", "no edge serves "];
 pub(super) fn closes(words: &str) -> bool {
     let is_closed = |part: &str| {
         part.starts_with(CLOSED.0) && part.ends_with(CLOSED.1)
-            || [MORE_CLOSED, NARROWER].iter().any(|it| part.ends_with(it))
+            || [MORE_CLOSED, INSTEAD, NARROWER].iter().any(|it| part.ends_with(it))
     };
     GONE.iter().any(|start| words.starts_with(start)) || words.split("; ").any(is_closed)
 }
@@ -32,16 +33,6 @@ pub(super) struct WordedDifference {
     pub weakens_tls: bool,
     /// The words.
     pub words: String,
-}
-
-/// The difference in what restricts access.
-pub(super) struct RestrictionDifference {
-    /// The modules that no longer restrict access.
-    pub lost: Vec<&'static str>,
-    /// The modules that restrict access from then on.
-    pub gained: Vec<&'static str>,
-    /// The words.
-    pub words: Vec<String>,
 }
 
 impl WordedDifference {
@@ -75,9 +66,8 @@ fn appears(now: &Fate<'_>, port: u16) -> String {
 /// The words for requests that a route handles before and after, or that an edge answers without one.
 fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let access = AccessDifference::new(then, now, port);
-    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&access.had, &access.has);
+    let mut parts = words_of_access(&access);
     let opens = now.reached_backend().is_some() && access.opens(then.reached_backend().is_none());
-    parts.extend(words_of_changed(&access.changed));
     let oldest_tls = (then.oldest_tls(port), now.oldest_tls(port));
     let weakens_tls = oldest_tls.0.is_some_and(|was| oldest_tls.1.is_none_or(|is| is < was));
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
@@ -100,6 +90,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
         _ => {}
     }
     let (before, after) = (then.modules(), now.modules());
+    let (lost, gained) = (access.lost(), access.gained());
     let told = |name: &str| lost.contains(&name) || gained.contains(&name) || name == Backend::SLOT;
     let within = |modules: &[FateModule<'_>], name: &str| modules.iter().any(|it| it.slot.name == name);
     let other = |modules: &[FateModule<'_>], others: &[FateModule<'_>]| {
@@ -130,30 +121,34 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     WordedDifference { opens, weakens_tls, words: parts.join("; ") }
 }
 
-impl RestrictionDifference {
-    /// Describes what restricts access after a change and did not before, and the other way round.
-    pub(super) fn new(had: &Protections, has: &Protections) -> Self {
-        let (lost, gained) = (missing_protections(had, has), missing_protections(has, had));
-        let left: Vec<&str> = has.values().copied().collect();
-        let mut words = Vec::new();
-        if !lost.is_empty() {
-            words.push(match left.as_slice() {
-                [] => format!("{} required → open", names(&lost)),
-                left => format!("{} no longer required, {} stays", names(&lost), names(left)),
-            });
-        }
-        if !gained.is_empty() {
-            words.push(match had.is_empty() {
-                true => format!("{}{}{}", CLOSED.0, names(&gained), CLOSED.1),
-                false => format!("{}{MORE_CLOSED}", names(&gained)),
-            });
-        }
-        Self { lost, gained, words }
+/// The words for a difference in what restricts access.
+pub(super) fn words_of_access(access: &AccessDifference) -> Vec<String> {
+    let (lost, gained, kept) = (access.lost(), access.gained(), access.kept());
+    let mut words = Vec::new();
+    if !lost.is_empty() {
+        words.push(match kept.as_slice() {
+            _ if access.has.is_empty() => format!("{} required → open", names(&lost)),
+            [] => format!("{} no longer required", names(&lost)),
+            kept => format!("{} no longer required, {} stays", names(&lost), names(kept)),
+        });
     }
+    if !gained.is_empty() {
+        words.push(match access.had.is_empty() {
+            true => format!("{}{}{}", CLOSED.0, names(&gained), CLOSED.1),
+            false => words_of_gained(&gained, !lost.is_empty() && kept.is_empty()),
+        });
+    }
+    words.extend(words_of_changed(&access.changed));
+    words
+}
+
+/// The words for new restrictions: in the place of those that are gone, or beside those that stay.
+pub(in crate::plan) fn words_of_gained(gained: &[&str], takes_place: bool) -> String {
+    format!("{}{}", names(gained), if takes_place { INSTEAD } else { MORE_CLOSED })
 }
 
 /// The words for restrictions that do not admit the same as before.
-pub(super) fn words_of_changed(changed: &[(&'static str, AccessChange)]) -> Vec<String> {
+pub(in crate::plan) fn words_of_changed(changed: &[(&'static str, AccessChange)]) -> Vec<String> {
     let words = |(name, change): &(&'static str, AccessChange)| match change {
         AccessChange::Same => None,
         AccessChange::Narrower => Some(format!("`{name}`{NARROWER}")),
@@ -164,7 +159,7 @@ pub(super) fn words_of_changed(changed: &[(&'static str, AccessChange)]) -> Vec<
 }
 
 /// Names of modules for a sentence.
-pub(super) fn names(modules: &[&str]) -> String {
+pub(in crate::plan) fn names(modules: &[&str]) -> String {
     modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
@@ -175,11 +170,17 @@ mod tests {
     #[test]
     fn words_say_what_closes() {
         let difference = |had: &[&'static str], has: &[&'static str]| {
-            let protections = |names: &[&'static str]| names.iter().map(|name| (*name, *name)).collect::<Protections>();
-            RestrictionDifference::new(&protections(had), &protections(has)).words.join("; ")
+            let [had, has] = [had, has].map(|names| names.iter().map(|name| (*name, *name)).collect());
+            words_of_access(&AccessDifference { had, has, changed: Vec::new() }).join("; ")
         };
         assert!(closes(&difference(&[], &["oauth"])) && closes(&difference(&["oauth"], &["oauth", "mutual_tls"])));
         assert!(!closes(&difference(&["oauth"], &[])) && !closes(&difference(&["oauth", "saml"], &["saml"])));
+        let swapped = difference(&["ip_restriction"], &["webhook_verification"]);
+        assert_eq!(swapped, "`ip_restriction` no longer required; `webhook_verification` required instead");
+        assert!(closes(&swapped));
+        let beside = difference(&["ip_restriction", "oauth"], &["oauth", "webhook_verification"]);
+        let words = "`ip_restriction` no longer required, `oauth` stays; `webhook_verification` also required";
+        assert_eq!(beside, words);
         assert!(closes("now 404: no route handles them") && !closes("backend bkd_1 → bkd_2"));
         let closing = [AccessChange::Narrower, AccessChange::Wider, AccessChange::Unknown]
             .map(|change| closes(&words_of_changed(&[("ip_restriction", change)]).concat()));

@@ -1,53 +1,89 @@
 //! How access to a backend differs between two fates of the same requests: one comparison, for plans and replays alike (D113).
 
+use std::sync::Arc;
+
 use super::fate::{Fate, Protections, missing_protections, protections};
 use crate::model::module::admission::AccessChange;
-use crate::model::{AnyModule, Slot};
+use crate::model::{AnyModule, Entry, Slot};
 
 /// The difference in what restricts access.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AccessDifference {
     /// The restrictions before.
     pub(crate) had: Protections,
     /// The restrictions after.
     pub(crate) has: Protections,
-    /// The modules that restrict access before and after, and that do not admit the same.
+    /// The modules that restrict access before and after, and that do not admit the same. A login in the place of another one may
+    /// admit others.
     pub(crate) changed: Vec<(&'static str, AccessChange)>,
 }
 
 impl AccessDifference {
     /// Compares two fates at a port.
     pub(crate) fn new(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
-        let (before, after) = (then.restrictions(port), now.restrictions(port));
-        let compared = after.iter().filter_map(|it| {
-            let former = before.iter().find(|former| former.slot == it.slot)?;
-            Some((it.slot.name, it.access_change(former)))
-        });
-        Self { had: then.protections(port), has: now.protections(port), changed: differing(compared) }
+        let [before, after] = [then, now].map(|fate| fate.restrictions(port));
+        let changed = changes(&before, &after, |it| it.slot, |it, former| it.access_change(former));
+        let [had, has] = [&before, &after].map(|modules| protections(modules.iter().map(|it| (it.slot, it.module))));
+        Self { had, has, changed }
     }
 
-    /// Compares the modules of a resource without routes.
-    pub(crate) fn of_modules(had: &[(&'static Slot, &dyn AnyModule)], has: &[(&'static Slot, &dyn AnyModule)]) -> Self {
-        let restricts = |module: &dyn AnyModule| module.enabled() && module.restricts_access();
-        let compared = has.iter().filter(|(_, module)| restricts(*module)).filter_map(|(slot, module)| {
-            let (_, former) = had.iter().find(|(other, former)| other == slot && restricts(*former))?;
-            Some((slot.name, module.access_change(*former)))
+    /// Compares the modules of a resource without routes before and after a change.
+    pub(crate) fn of_resource(sides: [Option<&Arc<Entry>>; 2]) -> Self {
+        let [before, after] = sides.map(|entry| {
+            let modules = entry.into_iter().flat_map(|entry| entry.spec().modules());
+            let restricting = modules.filter(|(_, module)| module.enabled() && module.restricts_access());
+            restricting.collect::<Vec<(&'static Slot, &dyn AnyModule)>>()
         });
-        let [had, has] = [had, has].map(|modules| protections(modules.iter().copied()));
-        Self { had, has, changed: differing(compared) }
+        let changed = changes(&before, &after, |it| it.0, |it, former| it.1.access_change(former.1));
+        let [had, has] = [&before, &after].map(|modules| protections(modules.iter().copied()));
+        Self { had, has, changed }
+    }
+
+    /// The modules of the sorts of restrictions that are gone.
+    pub(crate) fn lost(&self) -> Vec<&'static str> {
+        missing_protections(&self.had, &self.has)
+    }
+
+    /// The modules of the sorts of restrictions that are new.
+    pub(crate) fn gained(&self) -> Vec<&'static str> {
+        missing_protections(&self.has, &self.had)
+    }
+
+    /// The modules that restrict access before and after.
+    pub(crate) fn kept(&self) -> Vec<&'static str> {
+        let kept = self.has.iter().filter(|(sort, module)| self.had.get(*sort) == Some(*module));
+        kept.map(|(_, module)| *module).collect()
+    }
+
+    /// The modules that may admit somebody who was refused.
+    pub(crate) fn widened(&self) -> Vec<(&'static str, AccessChange)> {
+        self.changed.iter().copied().filter(|(_, change)| change.may_open()).collect()
     }
 
     /// Whether access opens to requests that can reach a backend after the change: a sort of restrictions is gone, one may admit
     /// more, or nothing restricts requests of which none reached a backend before.
     pub(crate) fn opens(&self, were_refused: bool) -> bool {
-        !missing_protections(&self.had, &self.has).is_empty()
-            || self.changed.iter().any(|(_, change)| change.may_open())
-            || (were_refused && self.has.is_empty())
+        !self.lost().is_empty() || !self.widened().is_empty() || (were_refused && self.has.is_empty())
     }
 }
 
-/// The modules among the compared ones that do not admit the same.
-fn differing(compared: impl Iterator<Item = (&'static str, AccessChange)>) -> Vec<(&'static str, AccessChange)> {
+/// Compares the modules after a change with those in the same slots before it. Nobody knows whom a login admits that takes the place
+/// of another one.
+fn changes<M>(
+    before: &[M],
+    after: &[M],
+    slot: impl Fn(&M) -> &'static Slot,
+    compare: impl Fn(&M, &M) -> AccessChange,
+) -> Vec<(&'static str, AccessChange)> {
+    let in_slot = |modules: &[M], wanted: &Slot| modules.iter().position(|it| slot(it) == wanted);
+    let replaces_login = before.iter().any(|it| slot(it).is_login && in_slot(after, slot(it)).is_none());
+    let compared = after.iter().filter_map(|it| {
+        if replaces_login && slot(it).is_login {
+            return Some((slot(it).name, AccessChange::Unknown));
+        }
+        let former = before.get(in_slot(before, slot(it))?)?;
+        Some((slot(it).name, compare(it, former)))
+    });
     compared.filter(|(_, change)| *change != AccessChange::Same).collect()
 }
 
@@ -107,6 +143,8 @@ mod tests {
             (saml(&["a"]), saml(&[]), Wider),
             (deny(&["a", "b"]), deny(&["a"]), Wider),
             (jwt("a"), jwt("b"), Unknown),
+            (oidc(json!({})), saml(&[]), Unknown),
+            (oidc(json!({})), github(json!({})), Unknown),
         ] {
             assert_eq!(changed(before.clone(), after.clone()), Some(change), "{before} {after}");
             let back = if change == Wider { Narrower } else { Unknown };
@@ -115,10 +153,25 @@ mod tests {
         for (before, after) in [
             (oidc(json!({})), oidc(json!({"inactivity_timeout": 60, "scopes": ["email"], "client_secret": "t"}))),
             (from(&["a", "b"]), from(&["b", "a"])),
-            (oidc(json!({})), saml(&[])),
+            (oidc(json!({})), with(oidc(json!({})), github(json!({})))),
         ] {
             assert_eq!(changed(before.clone(), after.clone()), None, "{before} {after}");
         }
+    }
+
+    #[test]
+    fn a_login_that_takes_the_place_of_another_one_is_no_restriction_that_stays() {
+        let (oidc, saml) = (json!({"oidc": {"issuer": "https://id", "client_secret": "s"}}), json!({"saml": {}}));
+        let from = json!({"ip_restriction": {"ip_policy_ids": ["a"]}});
+        let [both, other, one] = [with(oidc.clone(), from), saml.clone(), with(oidc, saml)];
+        let of = |before: &Value, after: &Value| {
+            let [before, after] = [before, after].map(|it| state("edghtsrt_1", json!({}), it.clone(), "-"));
+            let access = difference(&before, &after);
+            (access.lost(), access.kept(), access.widened())
+        };
+        assert_eq!(of(&both, &other), (vec!["ip_restriction"], Vec::new(), vec![("saml", Unknown)]));
+        let (lost, _, widened) = of(&one, &other);
+        assert_eq!((lost, widened), (Vec::new(), vec![("saml", Unknown)]), "one of two is gone");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Mod
 use crate::routing::missing_tls::MissingTls;
 use crate::routing::selector::passes_tls_through;
 
-/// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
+/// The modules that restrict access, by their sort: logins are one.
 pub(crate) type Protections = BTreeMap<&'static str, &'static str>;
 
 /// The fate of requests in a state. Without an edge, nothing answers them; without a route, the edge answers 404.
