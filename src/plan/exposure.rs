@@ -1,5 +1,5 @@
-//! Plans that open access: requests that meet less that restricts it, and other resources that restrict nothing any
-//! longer (D113).
+//! Plans that open access: requests that meet less that restricts it, restrictions that admit more, and other resources that
+//! restrict nothing any longer (D113).
 //!
 //! # The problem
 //!
@@ -8,33 +8,38 @@
 //!
 //! # The idea
 //!
-//! Each module says whether it restricts access, and of which sort it is. Requests whose fate has fewer sorts after the
-//! plan than before are opened, whichever edge and route took them and takes them now (`opened_requests.rs`, and
-//! [`behaviour`](crate::routing::behaviour)). So one login in the place of another opens nothing. Requests that a route
-//! refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. Resources without
-//! HTTP requests are judged by themselves, and IP restrictions by all others for the same traffic (`lost_protection.rs`): one that
-//! only has another name opens nothing.
+//! One comparison decides what a behaviour diff marks, what a replay counts and what the lint finds: [`AccessDifference`]. Each
+//! module says whether it restricts access, of which sort it is, and whether it admits more than a former one. Requests whose fate
+//! has fewer sorts after the plan than before, or a module that may admit somebody who was refused, are opened, whichever edge and
+//! route took them and takes them now (`opened_requests.rs`). So one login in the place of another may open. Requests that a route
+//! refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. The modules of TLS edges are
+//! compared in the same way, and IP restrictions are judged by all others for the same traffic (`opened_unrouted.rs`): one that only
+//! has another name opens nothing.
 //!
 //! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
 //!
 //! # What it never does
 //!
 //! The level of the lint `access-opened` decides what an exposure does: the default only warns, because whoever may apply
-//! a source may open it. It does not compare what a list or an address range lets in; the plan shows that field by field.
-//! What becomes of requests and IP restrictions is known once a plan was tried, so a refused one tells nothing of them.
+//! a source may open it. It never depends on the value of a secret. What a plan opens is known once it was tried, so a refused one
+//! tells nothing of that.
+//!
+//! [`AccessDifference`]: crate::routing::behaviour::AccessDifference
 
-mod lost_protection;
 pub(crate) mod opened_requests;
+mod opened_unrouted;
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
+use crate::model::module::admission::AccessChange;
 use crate::model::{Diagnostic, Key, Name};
+use crate::plan::behaviour::wording::{names, words_of_changed, words_of_gained};
 
 /// The lint whose level decides what an exposure does.
 pub(crate) const ACCESS_OPENED: &str = "access-opened";
 
-/// A resource that loses what restricts access to it, or whose requests another one takes with less of that.
+/// A resource that loses what restricts access to it or may admit more, or whose requests another one takes that does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
     /// The resource that has the requests once the plan is applied.
@@ -47,8 +52,14 @@ pub struct Exposure {
     successor: Option<String>,
     /// The modules that no longer restrict access; none if the resource itself did, or refused the requests.
     lost: Vec<&'static str>,
-    /// The modules that still do.
+    /// The modules that may admit somebody whom they, or another login in their place, refused.
+    widened: Vec<(&'static str, AccessChange)>,
+    /// The modules that restrict access before and after.
     left: Vec<&'static str>,
+    /// The modules that restrict access from then on.
+    gained: Vec<&'static str>,
+    /// Whether nothing restricts access to some of the requests.
+    is_open: bool,
     /// Why nobody can tell whether requests to it are opened; empty if they are.
     unknown: String,
     /// One of the requests, as a URL.
@@ -71,28 +82,37 @@ impl Exposure {
 
 impl Display for Exposure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let Self { name, successor, lost, left, unknown, .. } = self;
+        let Self { name, successor, lost, widened, left, gained, is_open, unknown, .. } = self;
         if !unknown.is_empty() {
             return write!(f, "this may open access to {name}: it has {unknown} to compare");
         }
-        if successor.is_none() && lost.is_empty() {
-            return write!(f, "this opens access: {name} no longer restricts anything");
-        }
-        if let Some(successor) = successor.as_ref().filter(|_| lost.is_empty()) {
-            let opens = match successor == name {
-                true => format!("{name} has a backend for requests that it refused"),
-                false => format!("{successor} takes over requests that {name} refused"),
+        if lost.is_empty() && widened.is_empty() {
+            let opens = match successor {
+                None => return write!(f, "this opens access: {name} no longer restricts anything"),
+                Some(successor) if successor == name => format!("{name} has a backend for requests that it refused"),
+                Some(successor) => format!("{successor} takes over requests that {name} refused"),
             };
             return write!(f, "this opens access: {opens}, without a restriction");
         }
-        let opens = match successor {
-            Some(successor) => format!("{successor} takes over requests of {name}, without {}", quoted(lost)),
-            None => format!("{name} loses {}", quoted(lost)),
+        let opens = match (successor, lost.is_empty()) {
+            (Some(successor), false) => format!("{successor} takes over requests of {name}, without {}", names(lost)),
+            (Some(successor), true) => format!("{successor} takes over requests of {name}"),
+            (None, false) => format!("{name} loses {}", names(lost)),
+            (None, true) => name.clone(),
         };
-        match left.as_slice() {
-            [] => write!(f, "this opens access: {opens}, and nothing else restricts it"),
-            left => write!(f, "this opens access: {opens}; {} stays", quoted(left)),
+        let mut words = Vec::new();
+        if !lost.is_empty() && !left.is_empty() {
+            words.push(format!("{} stays", names(left)));
+        }
+        if !lost.is_empty() && !gained.is_empty() {
+            words.push(words_of_gained(gained, left.is_empty()));
+        }
+        words.extend(words_of_changed(widened));
+        let separator = if lost.is_empty() { ": " } else { "; " };
+        match words.as_slice() {
+            [] if *is_open => write!(f, "this opens access: {opens}, and nothing else restricts it"),
+            [] => write!(f, "this opens access: {opens}"),
+            words => write!(f, "this opens access: {opens}{separator}{}", words.join("; ")),
         }
     }
 }

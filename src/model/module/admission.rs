@@ -12,7 +12,7 @@ pub enum Admittance {
 }
 
 /// How a configuration of a module differs from a former one in whom it admits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessChange {
     /// Admits and refuses the same.
     Same,

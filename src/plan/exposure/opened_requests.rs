@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use super::Exposure;
 use crate::lint::Level;
+use crate::model::module::admission::AccessChange;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
 use crate::plan::weakened_invariant::weakened_invariants;
-use crate::routing::behaviour::{
-    ClassScope, Fate, Protections, RequestClass, each_difference, missing_protections, url_of,
-};
+use crate::routing::behaviour::{AccessDifference, ClassScope, Fate, RequestClass, each_difference, url_of};
 use crate::syntax::text::printable;
 use crate::tenancy::certificates::lost_certificates;
 
-/// The resource that restricted requests, the one that has them now, and what it lacks.
-type Loss = (Key, Key, Vec<&'static str>);
+/// The resource that restricted requests, the one that has them now, what it lacks, and what may admit more there.
+type Loss<R> = (R, R, Vec<&'static str>, Vec<(&'static str, AccessChange)>);
 
 impl Plan {
     /// Notes what the plan opens, weakens and takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
         let changed = self.changed_keys();
+        self.opened.extend(self.opened_tls_edges(before, after));
         self.opened.extend(self.lost_restrictions(before, after));
         self.opened.extend(opened_requests(&changed, before, after));
         self.weakened = weakened_invariants(&changed, before, after);
@@ -33,26 +33,42 @@ impl Plan {
     }
 }
 
-/// Returns an exposure for each resource that no longer restricts requests as it did, and each one that takes them over. Takes the
-/// resources that differ between two states.
+/// Returns an exposure for each resource that no longer restricts requests as it did, and each one that takes them over: of those
+/// that a behaviour diff marks. Takes the resources that differ between two states.
 pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
-    let mut found: BTreeMap<Loss, Exposure> = BTreeMap::new();
+    let mut found: BTreeMap<Loss<Key>, Exposure> = BTreeMap::new();
     let unvisited = each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
-        let port = class.port();
-        for (from, to, lost) in losses(&then, &now, port) {
-            let has = now.protections(port);
-            let known = found.entry((from.key.clone(), to.key.clone(), lost.clone()));
-            let exposure = known.or_insert_with(|| exposure([before, after], (from, to), lost, &has, class));
-            exposure.left.retain(|module| has.values().any(|other| other == module));
+        // Without a backend, requests are refused.
+        if now.reached_backend().is_none() {
+            return;
+        }
+        let access = AccessDifference::new(&then, &now, class.port());
+        let (kept, gained) = (access.kept(), access.gained());
+        for loss in losses(&then, &now, &access) {
+            let (from, to, lost, widened) = &loss;
+            let known = found.entry((from.key.clone(), to.key.clone(), lost.clone(), widened.clone()));
+            let exposure = known.or_insert_with(|| exposure([before, after], loss, &access, class));
+            exposure.left.retain(|module| kept.contains(module));
+            exposure.gained.retain(|module| gained.contains(module));
+            exposure.is_open |= access.has.is_empty();
         }
     });
     let uncompared = unvisited.iter().filter_map(|edge| {
         let [_, now] = edge.fates;
         let now = now.edge?;
-        let (key, name) = (now.key.clone(), named(after, now));
-        let (lost, left) = (Vec::new(), Vec::new());
-        let unknown = edge.to_string();
-        Some(Exposure { key, level: Level::Warn, name, successor: None, lost, left, unknown, example: None })
+        Some(Exposure {
+            key: now.key.clone(),
+            level: Level::Warn,
+            name: named(after, now),
+            successor: None,
+            lost: Vec::new(),
+            widened: Vec::new(),
+            left: Vec::new(),
+            gained: Vec::new(),
+            is_open: false,
+            unknown: edge.to_string(),
+            example: None,
+        })
     });
     found.into_values().chain(uncompared).collect()
 }
@@ -62,41 +78,46 @@ fn named(state: &Snapshot, it: &Entry) -> String {
     format!("{} {}", it.key.kind, printable(&state.full_name(it)))
 }
 
-/// The losses of requests, by the edge or route that restricted them: each sort of restriction that they no longer meet.
-/// Without any, they are those that a route refused, and that nothing restricts.
-fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, port: u16) -> Vec<(&'s Arc<Entry>, &'s Arc<Entry>, Vec<&'static str>)> {
-    // Without a backend, requests are refused.
-    let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.reached_backend()) else { return Vec::new() };
-    let (had, has) = (then.protections(port), now.protections(port));
-    let lost = missing_protections(&had, &has);
-    if lost.is_empty() && has.is_empty() && then.reached_backend().is_none() {
-        return then.route.map(|from| (from, route, Vec::new())).into_iter().collect();
+/// The losses of requests, by the edge or route that has them now: each sort of restriction that they no longer meet, and each module
+/// that may admit more. Without any, they are those that a route refused, and that nothing restricts.
+fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, access: &AccessDifference) -> Vec<Loss<&'s Arc<Entry>>> {
+    let (Some(edge), Some(route)) = (now.edge, now.route) else { return Vec::new() };
+    if !access.opens(then.reached_backend().is_none()) {
+        return Vec::new();
     }
+    let (lost, widened) = (access.lost(), access.widened());
+    if lost.is_empty() && widened.is_empty() {
+        return then.route.map(|from| (from, route, Vec::new(), Vec::new())).into_iter().collect();
+    }
+    let has = |fate: &Fate<'s>, host: &Arc<Entry>, name: &str| {
+        fate.modules().iter().any(|it| it.slot.name == name && it.host.key == host.key)
+    };
     let of = |from: Option<&'s Arc<Entry>>, to: &'s Arc<Entry>| {
         let from = from?;
-        let own =
-            |name: &&'static str| then.modules().iter().any(|it| it.slot.name == *name && it.host.key == from.key);
-        let lost: Vec<&'static str> = lost.iter().copied().filter(own).collect();
-        (!lost.is_empty()).then_some((from, to, lost))
+        let lost: Vec<_> = lost.iter().copied().filter(|name| has(then, from, name)).collect();
+        let widened: Vec<_> = widened.iter().copied().filter(|(name, _)| has(now, to, name)).collect();
+        (!lost.is_empty() || !widened.is_empty()).then_some((from, to, lost, widened))
     };
     [of(then.edge, edge), of(then.route, route)].into_iter().flatten().collect()
 }
 
 fn exposure(
-    states: [&Snapshot; 2],
-    (from, to): (&Entry, &Entry),
-    lost: Vec<&'static str>,
-    has: &Protections,
+    [before, after]: [&Snapshot; 2],
+    (from, to, lost, widened): Loss<&Arc<Entry>>,
+    access: &AccessDifference,
     class: &RequestClass<'_>,
 ) -> Exposure {
-    let [before, after] = states;
+    let refused = lost.is_empty() && widened.is_empty();
     Exposure {
         key: to.key.clone(),
         level: Level::Warn,
         name: named(before, from),
-        successor: (from.key != to.key || lost.is_empty()).then(|| named(after, to)),
+        successor: (from.key != to.key || refused).then(|| named(after, to)),
         lost,
-        left: has.values().copied().collect(),
+        widened,
+        left: access.kept(),
+        gained: access.gained(),
+        is_open: access.has.is_empty(),
         unknown: String::new(),
         example: class.example().map(|request| url_of(&request)),
     }
@@ -133,6 +154,48 @@ mod tests {
         };
         assert!(opens(Some("deny"), Some("rate-limit")) && opens(Some("deny"), None));
         assert!(!opens(Some("rate-limit"), None) && !opens(Some("rate-limit"), Some("deny")));
+    }
+
+    #[test]
+    fn what_admits_more_or_takes_the_place_of_another_restriction_is_told_in_the_words_of_a_behaviour_diff() {
+        let state = |modules: &Value| {
+            let edge = json!({"hostports": ["a.example:443"]});
+            state_of_json([
+                (edge_key("edghts_1"), edge),
+                (route_key("edghts_1", "edghtsrt_1"), route("/", modules.clone())),
+            ])
+        };
+        let changed = BTreeSet::from([route_key("edghts_1", "edghtsrt_1")]);
+        let from = |ids: &[&str]| json!({"ip_restriction": {"ip_policy_ids": ids}});
+        let github =
+            |organizations: &[&str]| json!({"oauth": {"provider": {"github": {"organizations": organizations}}}});
+        let oidc = |issuer: &str, secret: &str| json!({"oidc": {"issuer": issuer, "client_secret": secret}});
+        let hook = |secret: &str| json!({"webhook_verification": {"provider": "github", "secret": secret}});
+        for (before, after, said) in [
+            (github(&["bank"]), github(&[]), Some(": `oauth` admits more")),
+            (oidc("https://a", "s"), oidc("https://b", "s"), Some(": `oidc` may admit others")),
+            (from(&["office"]), from(&["office", "vpn"]), Some(": `ip_restriction` admits more")),
+            (oidc("https://a", "s"), github(&[]), Some(": `oauth` may admit others")),
+            (from(&["office"]), hook("s"), Some(" loses `ip_restriction`; `webhook_verification` required instead")),
+            (
+                with(from(&["office"]), oidc("https://a", "s")),
+                oidc("https://b", "s"),
+                Some(" loses `ip_restriction`; `oidc` stays; `oidc` may admit others"),
+            ),
+            (
+                with(from(&["office"]), oidc("https://a", "s")),
+                github(&[]),
+                Some(" loses `ip_restriction`; `oauth` may admit others"),
+            ),
+            (from(&["office", "vpn"]), from(&["office"]), None),
+            (oidc("https://a", "s"), oidc("https://a", "another"), None),
+            (hook("s"), hook("another"), None),
+        ] {
+            let found = opened_requests(&changed, &state(&before), &state(&after));
+            let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let is_told = |said: &str| told.len() == 1 && told.iter().all(|it| it.ends_with(said));
+            assert!(said.map_or(told.is_empty(), is_told), "{before} {after} {told:?}");
+        }
     }
 
     #[test]

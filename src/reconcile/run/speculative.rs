@@ -11,7 +11,7 @@ pub(crate) fn apply_speculatively(
     snapshot: &Snapshot,
     plan: &mut Plan,
 ) -> Result<Option<Arc<SpeculativeCommit>>, CommitRefusals> {
-    plan.opened = plan.lost_protections();
+    plan.opened.clear();
     plan.behaviour = None;
     plan.weakened.clear();
     plan.lost_certificates.clear();

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute};
 use crate::plan::exposure::opened_requests::opened_requests;
-use crate::routing::behaviour::{Protections, protections};
+use crate::routing::behaviour::{Protections, missing_protections, protections};
 use crate::server::prelude::*;
 use crate::store::{ChangeEvent, CommitHeader, OWNED_BY, ResourceChange, RevisionError};
 
@@ -34,7 +34,7 @@ pub(super) struct AccessEffect {
     /// Whether the change made a route without any.
     pub is_new_and_open: bool,
     /// The access that the change opens although no resource loses a module: another route has the requests of a
-    /// protected one.
+    /// protected one, or a restriction admits more.
     pub taken_over: Vec<String>,
     /// Whether that was not looked for, although there may be some: the change is old or large, or its edges are.
     pub is_partial: bool,
@@ -57,10 +57,7 @@ impl AccessEffect {
         let is_new_and_open = is_new && after.as_ref().is_some_and(Protections::is_empty);
         // Who deletes a route serves nothing there.
         let (Some(before), Some(after)) = (before, after) else { return Self { is_new_and_open, ..Self::default() } };
-        let only_in = |one: &Protections, other: &Protections| {
-            one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, module)| *module).collect()
-        };
-        let (lost, gained) = (only_in(&before, &after), only_in(&after, &before));
+        let (lost, gained) = (missing_protections(&before, &after), missing_protections(&after, &before));
         Self { lost, gained, is_new_and_open, ..Self::default() }
     }
 

@@ -40,7 +40,9 @@ fn a_route_that_loses_what_restricts_it_is_told_first() {
     assert!(one.contains(&format!("{SAID} `oidc`; `ip_restriction` stays")), "{one}");
     let disabled = plan(&both, &both.replace("{enabled: true, ip", "{enabled: false, ip"));
     assert!(disabled.contains(&format!("{SAID} `ip_restriction`; `oidc` stays")), "{disabled}");
-    for (before, after) in [(LOGIN, OTHER_LOGIN), (RESTRICTED, both.as_str()), ("", RESTRICTED)] {
+    let swapped = plan(LOGIN, OTHER_LOGIN);
+    assert!(swapped.contains("this opens access: HttpsEdgeRoute shop/admin: `oauth` may admit others"), "{swapped}");
+    for (before, after) in [(RESTRICTED, both.as_str()), ("", RESTRICTED)] {
         let kept = plan(before, after);
         assert!(!kept.contains("opens access"), "{kept}");
     }
@@ -49,6 +51,54 @@ fn a_route_that_loses_what_restricts_it_is_told_first() {
     folder.ok("reconcile m");
     folder.write("m/shop.yaml", manifest("").split("  routes:").next().unwrap());
     assert!(!folder.ok("plan m").all().contains("opens access"));
+}
+
+#[test]
+fn the_lint_finds_what_the_behaviour_diff_marks() {
+    let folder = Folder::new();
+    for side in ["old", "new"] {
+        folder.write(&format!("{side}/secret"), "hidden-secret");
+        folder.write(&format!("{side}/other"), "another-secret");
+    }
+    let tls_edge = |policies: &str| {
+        format!(
+            "---\napiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {{name: mail, id: edgtls_mail1}}\nspec:\n  \
+             backend: {{backend_id: bkd_mail}}\n  ip_restriction: {{ip_policy_ids: [{policies}]}}\n"
+        )
+    };
+    let (office, login, other_login) = (manifest(RESTRICTED), manifest(LOGIN), manifest(OTHER_LOGIN));
+    let hook = manifest("      webhook_verification: {provider: github, secret: {from_file: secret}}\n");
+    for (before, after, words) in [
+        (other_login.clone(), other_login.replace("[example.com]", "[]"), Some("`oauth` admits more")),
+        (login.clone(), login.replace("id.example.com", "id.example.org"), Some("`oidc` may admit others")),
+        (office.clone(), office.replace("[ipp_office]", "[ipp_office, ipp_vpn]"), Some("`ip_restriction` admits more")),
+        (login.clone(), other_login, Some("`oauth` may admit others")),
+        (office.clone(), hook.clone(), Some("`webhook_verification` required instead")),
+        (
+            office.clone() + &tls_edge("ipp_office"),
+            office.clone() + &tls_edge("ipp_office, ipp_vpn"),
+            Some("`ip_restriction` admits more"),
+        ),
+        (office.replace("[ipp_office]", "[ipp_office, ipp_vpn]"), office.clone(), None),
+        (login.clone(), login.replace("from_file: secret", "from_file: other"), None),
+        (hook.clone(), hook.replace("from_file: secret", "from_file: other"), None),
+    ] {
+        folder.write("old/shop.yaml", &before);
+        folder.write("new/shop.yaml", &after);
+        let run = folder.run("diff old new --behaviour --deny access-opened");
+        let told = run.all().split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_marked = told.contains(": opens access: ");
+        assert_eq!((run.code, is_marked), if words.is_some() { (4, true) } else { (0, false) }, "{told}");
+        assert!(words.is_none_or(|words| told.matches(words).count() >= 2), "in the mark and the lint: {told}");
+        assert!(!told.contains("`webhook_verification` stays"), "{told}");
+        let mut allowed = after;
+        for name in ["shop", "mail"] {
+            let annotations = "annotations: {edgewright/lint.access-opened: allow (intended)}";
+            allowed = allowed.replace(&format!("{{name: {name}"), &format!("{{name: {name}, {annotations}"));
+        }
+        folder.write("new/shop.yaml", &allowed);
+        folder.ok("diff old new --deny access-opened");
+    }
 }
 
 #[test]
