@@ -38,10 +38,11 @@ impl Plan {
 /// Compares how requests are treated before and after a change of some resources.
 fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> BehaviourDiff {
     let mut found: BTreeMap<Alike<'_>, ChangedClasses<'_>> = BTreeMap::new();
-    let (mut origins, mut left) = (LastOrigins::default(), MOST_PATHS);
+    let (mut origins, mut left, mut opens_more) = (LastOrigins::default(), MOST_PATHS, false);
     let unvisited = each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
         let port = class.port();
         let difference = WordedDifference::new(&then, &now, port);
+        opens_more |= left == 0 && difference.opens;
         let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
         let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));
         let classes = found.entry((difference, from, to)).or_insert_with(|| {
@@ -61,7 +62,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     changes.extend(unvisited.iter().map(|edge| uncompared(edge, [before, after])));
     if left == 0 {
         let change = "not told: too many different matches".to_owned();
-        changes.push(worded_change("more requests".to_owned(), true, change));
+        changes.push(worded_change("more requests".to_owned(), opens_more, change));
     }
     changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
@@ -69,13 +70,14 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     BehaviourDiff { changes }
 }
 
-/// The change of an edge whose requests are too many to compare. It may open them.
+/// The change of an edge whose requests are too many to compare. It may open them, if edges serve them before and after it.
 fn uncompared(unvisited: &UnvisitedEdge<'_, 2>, states: [&Snapshot; 2]) -> BehaviourChange {
     let ([then, now], [former, current]) = (unvisited.fates, states);
     let before = edge_name(then.edge.map(AsRef::as_ref), former);
     let after = edge_name(now.edge.map(AsRef::as_ref), current);
     let requests = format!("all hosts of `{}`", if after.is_empty() { &before } else { &after });
-    let change = worded_change(requests, true, format!("not compared: {unvisited}"));
+    let opens = then.edge.is_some() && now.edge.is_some();
+    let change = worded_change(requests, opens, format!("not compared: {unvisited}"));
     BehaviourChange { before, after, ..change }
 }
 
