@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::{Entry, Snapshot};
-use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove};
+use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove, prove_change};
 use crate::syntax::text::printable;
 
 /// The answers about all invariants of a state.
@@ -38,6 +38,8 @@ pub struct InvariantProof {
     pub exempt: usize,
     /// The modules that no request may lose, which is judged at each change.
     pub keeps: Vec<String>,
+    /// Whether `keeps` has an earlier state to be compared with: that of a store or server. Manifests alone have none.
+    pub keeps_compared: bool,
     /// Requests that break it, or of which nobody can tell, one for each edge or route: at most ten of each sort.
     pub requests: Vec<ProofRequest>,
 }
@@ -58,9 +60,23 @@ pub struct ProofRequest {
 }
 
 impl ProofReport {
-    /// The answers about the invariants of a state at a time.
+    /// The answers about the invariants of the state of a store at a time. Each change to it was judged by what they keep.
     pub(crate) fn new(state: &Snapshot, now: Timestamp) -> Self {
-        Self { invariants: prove(state, now).iter().map(|proof| InvariantProof::new(proof, state)).collect() }
+        Self::described(&prove(state, now), state, true)
+    }
+
+    /// The answers about the invariants of the state after a change.
+    pub(crate) fn of_change(before: &Snapshot, after: &Snapshot, now: Timestamp) -> Self {
+        Self::described(&prove_change(before, after, now), after, true)
+    }
+
+    /// The answers about the invariants of a state that no other one precedes.
+    pub(crate) fn of_first_state(state: &Snapshot, now: Timestamp) -> Self {
+        Self::described(&prove(state, now), state, false)
+    }
+
+    fn described(proofs: &[Proof<'_>], state: &Snapshot, has_former: bool) -> Self {
+        Self { invariants: proofs.iter().map(|proof| InvariantProof::new(proof, state, has_former)).collect() }
     }
 
     /// The number of invariants with an answer.
@@ -75,7 +91,7 @@ impl ProofReport {
 }
 
 impl InvariantProof {
-    fn new(proof: &Proof<'_>, state: &Snapshot) -> Self {
+    fn new(proof: &Proof<'_>, state: &Snapshot, has_former: bool) -> Self {
         let entry: &Entry = proof.entry;
         let spec = entry.spec_as::<Invariant>();
         Self {
@@ -88,6 +104,7 @@ impl InvariantProof {
             classes: proof.classes,
             exempt: proof.exempt,
             keeps: spec.map(|it| it.keeps.clone()).unwrap_or_default(),
+            keeps_compared: has_former,
             requests: proof.breaches.iter().map(|breach| ProofRequest::new(breach, state)).collect(),
         }
     }
@@ -107,6 +124,21 @@ impl InvariantProof {
             (count, 0) => format!("over {}", classes(count)),
             (count, exempt) => format!("over {}, {exempt} more exempt", classes(count)),
         }
+    }
+
+    /// What it keeps; none if that is nothing.
+    pub(crate) fn kept(&self) -> Option<String> {
+        let names = self.keeps.join(", ");
+        match (self.keeps.is_empty(), self.keeps_compared) {
+            (true, _) => None,
+            (false, true) => Some(format!("kept at each change: {names}")),
+            (false, false) => Some(format!("keeps not compared: no earlier state ({names})")),
+        }
+    }
+
+    /// Whether it keeps modules, and nothing tells whether a request loses them.
+    pub(crate) fn lacks_comparison(&self) -> bool {
+        !self.keeps.is_empty() && !self.keeps_compared
     }
 
     /// The advice if no edge serves requests in the scope.

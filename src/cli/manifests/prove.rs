@@ -131,7 +131,7 @@ impl Args {
         Ok(during("Proving", || {
             let loaded = load(tree.as_ref());
             let validated = validate_loaded(&loaded, &lints, source);
-            let proofs = Some(validated.proofs(&loaded.surrounding_state(source), source));
+            let proofs = Some(validated.proofs_without_store(&loaded.surrounding_state(source), source));
             Report { source: report_source(source), proofs, ..validated.report("prove") }
         }))
     }
@@ -174,8 +174,8 @@ fn lines(proof: &InvariantProof) -> String {
     let mut out = format!("{answer:8} {}: {}\n", escaped(&proof.full_name()), escaped(&proof.description));
     let mut add = |text: &str| out += &format!("         {}\n", escaped(text));
     add(&proof.coverage());
-    if !proof.keeps.is_empty() {
-        add(&format!("kept at each change: {}", proof.keeps.join(", ")));
+    if let Some(kept) = proof.kept() {
+        add(&kept);
     }
     for request in &proof.requests {
         add(&request.line());
@@ -202,6 +202,7 @@ mod tests {
             classes,
             exempt,
             keeps: Vec::new(),
+            keeps_compared: false,
             requests: Vec::new(),
         };
         let proven = lines(&proof(ProofAnswer::Proven, 12, 1));
@@ -217,5 +218,12 @@ mod tests {
         assert_eq!(proof(ProofAnswer::Depends, 0, 0).coverage(), "over no class of requests", "too many of them");
         let all = ProofReport { invariants: vec![proof(ProofAnswer::Depends, 2, 0), unused] };
         assert_eq!(answers(&all), "2 invariants: 0 proven, 1 unused, 1 depends");
+        let alone = InvariantProof { keeps: vec!["oidc".to_owned()], ..proof(ProofAnswer::Proven, 1, 0) };
+        let told = "over 1 class of requests\n         keeps not compared: no earlier state (oidc)\n";
+        assert!(lines(&alone).ends_with(told), "{}", lines(&alone));
+        let compared = InvariantProof { keeps_compared: true, ..alone.clone() };
+        assert!(lines(&compared).ends_with("kept at each change: oidc\n"), "{}", lines(&compared));
+        let both = ProofReport { invariants: vec![alone, compared] };
+        assert_eq!(answers(&both), "2 invariants: 2 proven; keeps of 1 not compared");
     }
 }

@@ -153,7 +153,8 @@ fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
 fn invariant(proof: &InvariantProof) -> TestCase {
     let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
     let unused = (proof.answer == ProofAnswer::Unused).then(|| legal(&proof.coverage()));
-    let text = requests.chain(unused).collect::<Vec<_>>().join("\n");
+    let uncompared = proof.kept().filter(|_| proof.lacks_comparison()).map(|kept| legal(&kept));
+    let text = requests.chain(unused).chain(uncompared).collect::<Vec<_>>().join("\n");
     let (class, name) = ("invariant", legal(&proof.full_name()));
     if !proof.refuses {
         return TestCase { class, name, failure: None, output: text };

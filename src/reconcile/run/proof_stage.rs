@@ -51,8 +51,13 @@ pub(super) fn judge_invariants(
 }
 
 impl PlanResult {
-    /// The answers about the invariants of a state in which a source has the resources that it declares.
+    /// The answers about the invariants once a source has the resources that it declares, compared with the state of a store.
     pub(crate) fn proofs(&self, state: &Snapshot, source: &str) -> ProofReport {
-        ProofReport::new(&with_source(state, source, &self.desired), clock::now())
+        ProofReport::of_change(state, &with_source(state, source, &self.desired), clock::now())
+    }
+
+    /// The answers about the invariants of the resources that a source declares, beside those of surrounding manifests.
+    pub(crate) fn proofs_without_store(&self, surrounding: &Snapshot, source: &str) -> ProofReport {
+        ProofReport::of_first_state(&with_source(surrounding, source, &self.desired), clock::now())
     }
 }

@@ -4,7 +4,7 @@
 //! affect, and what was wrong with them before does not stop the change: otherwise nobody could repair one edge after the
 //! other, once an exemption has expired.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use super::breach_group::BreachGroup;
 use super::changed_requests::{ChangedRequests, effective_changes};
 use super::flaw::FlawExtent;
 use super::invariant_index::InvariantIndex;
-use super::proof::{Breaches, prove_some};
+use super::proof::{Breaches, Proof, prove, prove_some};
 use super::requirement::{Flaws, JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
 use crate::model::kind::invariant::{Invariant, UnprovenLevel};
@@ -50,6 +50,27 @@ pub(crate) fn enforce(
     }
     let mut refusals = refusals.into_iter();
     refusals.next().map_or(Ok(doubts), |first| Err((first, refusals.collect())))
+}
+
+/// Judges each invariant of a state at a time, and what it `keeps` by a comparison with the state before.
+pub(crate) fn prove_change<'s>(before: &'s Snapshot, after: &'s Snapshot, now: Timestamp) -> Vec<Proof<'s>> {
+    let differing: BTreeSet<Key> = after.changed_since(before).cloned().collect();
+    let changed = effective_changes(before, after, &differing);
+    let mut of_change: BTreeMap<&Key, Vec<Breach<'s>>> = BTreeMap::new();
+    for breach in breaches(before, after, &changed, now) {
+        let invariant = breach.invariant;
+        of_change.entry(&invariant.key).or_default().push(breach);
+    }
+    let mut proofs = prove(after, now);
+    for proof in &mut proofs {
+        let Some(others) = of_change.remove(&proof.entry.key) else { continue };
+        let mut all = Breaches::default();
+        for breach in std::mem::take(&mut proof.breaches).into_iter().chain(others) {
+            all.add(breach);
+        }
+        proof.breaches = all.into_vec();
+    }
+    proofs
 }
 
 /// Whether a breach stops a change.

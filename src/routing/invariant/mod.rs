@@ -10,8 +10,9 @@
 //! The requests that an edge and a route treat alike are finitely many classes ([`behaviour`](super::behaviour)), which are
 //! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
 //! there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
-//! and [`enforce`] a change, of which it looks only at what the change can affect (`changed_requests.rs`). That takes long, so it is
-//! done before a commit, and counts in it unless others have changed what it depends on ([`VerdictInputs`]).
+//! [`prove_change`] the state after a change, and [`enforce`] the change, of which it looks only at what the change can affect
+//! (`changed_requests.rs`). That takes long, so it is done before a commit, and counts in it unless others have changed what it
+//! depends on ([`VerdictInputs`]).
 //!
 //! # An example
 //!
@@ -39,7 +40,7 @@ mod verdict_inputs;
 
 pub(crate) use behind_others::broken_behind_others;
 pub(crate) use breach_group::BreachGroup;
-pub(crate) use change::{enforce, is_refused};
+pub(crate) use change::{enforce, is_refused, prove_change};
 pub(crate) use changed_requests::depend_on;
 pub use proof::ProofAnswer;
 pub(crate) use proof::{Proof, prove};

@@ -92,7 +92,8 @@ impl<'s> Breaches<'s> {
     }
 }
 
-/// Judges each invariant of a state at a time. What an invariant `keeps` is not judged: that takes two states.
+/// Judges each invariant of a state at a time. What an invariant `keeps` is not judged: that takes two
+/// states, as in [`prove_change`](super::prove_change).
 pub(crate) fn prove(state: &Snapshot, now: Timestamp) -> Vec<Proof<'_>> {
     prove_some(state, StandingInvariant::all(state, now))
 }

@@ -317,6 +317,47 @@ fn prove_judges_manifests_among_what_a_store_or_server_has_if_one_is_named() {
 }
 
 #[test]
+fn an_invariant_that_a_plan_breaks_by_what_it_keeps_is_refuted() {
+    let folder = folder();
+    folder.write("platform/invariants.yaml", &platform("").replace("requires_any: [oidc, saml]", "keeps: [oidc]"));
+    folder.ok("reconcile platform --source platform");
+    folder.ok("reconcile shop --source shop");
+    let kept = folder.ok("prove shop --source shop --store store");
+    assert!(kept.out.contains("kept at each change: oidc\n1 invariant: 1 proven\n"), "{}", kept.all());
+    folder.write("shop/shop.yaml", &shop(""));
+    let breaks = |run: &Run| {
+        assert_eq!(run.code, 3, "{}", run.all());
+        assert!(run.err.contains("INVARIANT_BROKEN"), "{}", run.all());
+        let told = said(&run.out);
+        assert!(told.contains("refuted platform/admin-login") && told.contains("loses `oidc`"), "{}", run.all());
+        assert!(told.ends_with("1 invariant: 0 proven, 1 refuted"), "{}", run.all());
+    };
+    breaks(&folder.run("prove shop --source shop --store store"));
+    let json = folder.run("prove shop --source shop --store store --format json");
+    let report: Value = serde_json::from_str(&json.out).unwrap();
+    let proof = &report["proofs"]["invariants"][0];
+    let answered = [&proof["answer"], &proof["refuses"], &proof["keeps_compared"], &proof["requests"][0]["url"]];
+    let refuted = [json!("refuted"), json!(true), json!(true), json!("https://shop.example.com/admin")];
+    assert_eq!(answered, refuted.each_ref(), "{}", json.out);
+    let junit = folder.run("prove shop --source shop --store store --format junit").out;
+    let case = junit.split("classname=\"invariant\"").nth(1).unwrap();
+    assert!(case.contains("<failure") && case.contains("INVARIANT_BROKEN"), "{junit}");
+    let serve = folder.serve("");
+    let mut on_server = folder.command("prove shop --source shop");
+    on_server.env("EDGEWRIGHT_SERVER", url(&serve)).env("EDGEWRIGHT_TOKEN", &serve.token);
+    breaks(&finish(on_server, ""));
+    drop(serve);
+
+    // Files have no earlier state, whatever is to be done about what is not proven.
+    folder.edit("platform/invariants.yaml", "  keeps", "  unproven: deny\n  keeps");
+    let alone = folder.ok("prove shop --source shop --with platform");
+    assert!(alone.out.contains("keeps not compared: no earlier state (oidc)"), "{}", alone.all());
+    assert!(alone.out.ends_with("1 invariant: 1 proven; keeps of 1 not compared\n"), "{}", alone.all());
+    let junit = folder.ok("prove shop --source shop --with platform --format junit").out;
+    assert!(junit.contains("keeps not compared") && junit.contains("failures=\"0\""), "{junit}");
+}
+
+#[test]
 fn a_refusal_says_how_to_meet_the_invariant() {
     let folder = folder();
     let refused = |shop: &str| {

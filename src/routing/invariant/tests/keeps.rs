@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{change, edge, invariant, route};
+use super::{Given, change, edge, invariant, now, route, state, told};
+use crate::routing::invariant::{ProofAnswer, prove_change};
 
 #[test]
 fn a_module_that_must_be_kept_is_not_lost() {
@@ -30,6 +31,26 @@ fn a_module_that_must_be_kept_is_not_lost() {
     let routed = |more: Value| [locked(more).to_vec(), vec![route("h", "docs", "/", json!({}))]].concat();
     assert_eq!(change(&locked(mutual()), &routed(json!({}))), ["h/"]);
     assert!(change(&locked(mutual()), &routed(mutual())).is_empty());
+}
+
+#[test]
+fn the_proof_of_a_change_has_the_requests_that_lose_a_module() {
+    let of_change = |before: &[Given], after: &[Given]| {
+        let (before, after) = (state(before), state(after));
+        let proofs = prove_change(&before, &after, now());
+        let found = proofs.iter().flat_map(|proof| proof.breaches.iter().map(told)).collect::<Vec<_>>();
+        (proofs.iter().map(|proof| proof.answer()).collect::<Vec<_>>(), found)
+    };
+    let keeps = invariant(json!({"keeps": ["webhook_verification"]}));
+    let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+    let with = |more: Value| [keeps.clone(), hooks.clone(), route("hooks", "docs", "/", more)];
+    let verified = || json!({"webhook_verification": {"provider": "sns"}});
+    let lost =
+        "`GET https://hooks.example.com/` loses `webhook_verification` on its way to the backend `bkd_1`".to_owned();
+    assert_eq!(of_change(&with(verified()), &with(json!({}))), (vec![ProofAnswer::Refuted], vec![lost]));
+    for (before, after) in [(verified(), verified()), (json!({}), verified()), (json!({}), json!({}))] {
+        assert_eq!(of_change(&with(before), &with(after)), (vec![ProofAnswer::Proven], Vec::new()));
+    }
 }
 
 #[test]
