@@ -153,6 +153,8 @@ impl ReplayClass {
 pub(crate) struct ReplayTally {
     /// All requests.
     pub(crate) all: RequestCount,
+    /// The requests to hosts and ports that no edge serves: before and after, if there are two states.
+    pub(crate) without_edge: u64,
     /// The requests that are treated differently.
     pub(crate) differing: RequestCount,
     classes: HashMap<ClassKey, ReplayClass>,
@@ -169,13 +171,14 @@ impl ReplayTally {
         counts: Vec<(RoutedTo, RequestCount)>,
     ) -> Self {
         let classes = classes.into_iter().map(|class| (class.key(), class)).collect();
-        Self { all, differing, classes, counts: counts.into_iter().collect() }
+        Self { all, without_edge: 0, differing, classes, counts: counts.into_iter().collect() }
     }
 
     /// Adds what another worker has counted with the same states.
     #[must_use]
     pub(crate) fn merged(mut self, other: Self) -> Self {
         self.all.merge(other.all);
+        self.without_edge += other.without_edge;
         self.differing.merge(other.differing);
         for (key, class) in other.classes {
             match self.classes.get_mut(&key) {

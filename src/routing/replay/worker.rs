@@ -67,6 +67,8 @@ pub(crate) struct ReplayWorker<'r, 's> {
     /// differs.
     outcomes: HashMap<Vec<u8>, Option<usize>>,
     all: RequestCount,
+    /// The requests to hosts that no edge serves in any state.
+    without_edge: u64,
     differing: RequestCount,
     classes: Vec<ReplayClass>,
     class_of: HashMap<ClassKey, usize>,
@@ -89,6 +91,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
             patterns: CompiledPatterns::default(),
             outcomes: HashMap::new(),
             all: RequestCount::default(),
+            without_edge: 0,
             differing: RequestCount::default(),
             classes: Vec::new(),
             class_of: HashMap::new(),
@@ -102,7 +105,8 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         let client = self.hasher.hash_one(&*request.client);
         self.all.add(request.bytes, client);
         let (pair, hash) = self.pair_of_request(request);
-        let Some(&(_, effect)) = self.pairs.get(pair) else { return };
+        let Some(&(places, effect)) = self.pairs.get(pair) else { return };
+        self.without_edge += u64::from(places == [RoutedTo::Nowhere; 2]);
         let class = match effect {
             PairEffect::Same => return,
             PairEffect::Counted(at) => {
@@ -125,7 +129,8 @@ impl<'r, 's> ReplayWorker<'r, 's> {
 
     /// Returns the counts.
     pub(crate) fn finish(self) -> ReplayTally {
-        ReplayTally::new(self.all, self.differing, self.classes, self.counts)
+        let tally = ReplayTally::new(self.all, self.differing, self.classes, self.counts);
+        ReplayTally { without_edge: self.without_edge, ..tally }
     }
 
     /// The pair of places where a request goes, and the hash of its host, port and path.

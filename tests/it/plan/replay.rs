@@ -126,6 +126,30 @@ fn nothing_differs_in_a_plan_that_treats_requests_alike() {
 }
 
 #[test]
+fn requests_to_hosts_that_no_edge_serves_are_not_said_to_be_treated_as_before() {
+    let folder = changed();
+    folder.write("access.log", &log());
+    let mistyped = "replay access.log --host shpo.example.com --against next";
+    let run = folder.ok(&format!("{mistyped} --detailed-exitcode"));
+    assert!(run.out.contains("No edge serves the host and port of any request, before or after"), "{}", run.all());
+    assert!(!run.out.contains("treated as before"), "{}", run.all());
+    assert!(run.out.lines().all(|line| line.chars().count() <= 80), "{}", run.out);
+    assert_eq!(document(&folder.ok(&format!("{mistyped} --format json")))["without_edge"], json!(8));
+    let served = "replay access.log --host shop.example.com --against next --format json";
+    assert_eq!(document(&folder.ok(served))["without_edge"], json!(0));
+    // Without a change, too, and if it is only some of the requests.
+    let alone = "replay access.log --host shpo.example.com --format json";
+    assert_eq!(document(&folder.ok(alone))["without_edge"], json!(8));
+    let of_host = |host: &str| format!("{host} {}", line("192.0.2.1", "GET / HTTP/1.1", 10));
+    folder.write("vhosts.log", &[of_host("shop.example.com"), of_host("shpo.example.com")].concat());
+    let some = folder.ok("replay vhosts.log --log-format vhost-combined --against next");
+    for text in ["Served by no edge, before or after: 1 request (50.0 %)", "Every request would be treated as before."]
+    {
+        assert!(some.out.contains(text), "{text}\n{}", some.all());
+    }
+}
+
+#[test]
 fn a_plan_and_a_replay_agree_on_what_opens() {
     let folder = Folder::new();
     folder.write("access.log", &line("192.0.2.1", "GET /admin/users HTTP/1.1", 100));

@@ -19,6 +19,8 @@ pub(super) struct ReplayReport {
     pub(super) unread: UnreadLines,
     /// All requests.
     pub(super) all: ReplayCount,
+    /// The number of those to hosts and ports that no edge serves: before and after, if states were compared.
+    pub(super) without_edge: u64,
     /// The requests that would be treated differently; null if nothing was compared.
     pub(super) differing: Option<DifferingRequests>,
     /// The requests by where they go; null if states were compared.
@@ -166,6 +168,7 @@ impl ReplayReport {
                 first: unread.collect(),
             },
             all: ReplayCount::new(&tally.all),
+            without_edge: tally.without_edge,
             differing,
             counts: after.is_none().then(|| counts(tally, before)),
         }

@@ -20,7 +20,7 @@ pub(super) fn text(report: &ReplayReport, top: usize) -> String {
     let mut out = format!("{} in {}\n", sums(&report.all), lines(report.lines));
     unread(&mut out, &report.unread);
     if let Some(differing) = &report.differing {
-        changes(&mut out, differing, report.all.requests);
+        changes(&mut out, differing, report.all.requests, report.without_edge);
     }
     if let Some(counts) = &report.counts {
         places(&mut out, counts, top);
@@ -42,7 +42,17 @@ fn unread(out: &mut String, unread: &UnreadLines) {
     }
 }
 
-fn changes(out: &mut String, differing: &DifferingRequests, all: u64) {
+fn changes(out: &mut String, differing: &DifferingRequests, all: u64, without_edge: u64) {
+    // Mostly a mistyped host: then nothing is known of what the change does.
+    if without_edge == all {
+        out.push_str("\nNo edge serves the host and port of any request, before or after: nothing was\n");
+        out.push_str("compared. Check --host and --port.\n");
+        return;
+    }
+    if without_edge > 0 {
+        let requests = format!("{} {}", HumanCount(without_edge), noun(without_edge, "request"));
+        let _ = writeln!(out, "\nServed by no edge, before or after: {requests} ({})", share(without_edge, all));
+    }
     if differing.count.requests == 0 {
         out.push_str("\nEvery request would be treated as before.\n");
         return;
