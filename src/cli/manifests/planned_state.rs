@@ -5,7 +5,8 @@ use crate::cli::prelude::*;
 use crate::reconcile::Prepared;
 use crate::store::CommitError;
 
-/// Returns a copy of a state with the plan of manifests applied. Without a state, only the surrounding manifests are there.
+/// Returns a copy of a state with the plan of manifests applied, also if invariants refuse the plan: what it would do to requests
+/// is what somebody wants to see. Without a state, only the surrounding manifests are there.
 pub(crate) fn planned_state(options: Options, state: Option<&Snapshot>) -> Result<Snapshot, Failure> {
     // What a test fails on may be what somebody wants to see.
     let prepared = Prepared::load(options).without_tests();
@@ -14,7 +15,8 @@ pub(crate) fn planned_state(options: Options, state: Option<&Snapshot>) -> Resul
     if planned.has_errors() {
         diagnostics::diagnostics(&planned.diagnostics);
     }
-    let Some(plan) = planned.plan else {
+    let refused = planned.is_refused_by_invariants().then(|| prepared.unjudged_changes(&snapshot)).flatten();
+    let Some(plan) = planned.plan.or(refused) else {
         return Err(Failure::new(Vec::new(), Exit::Invalid));
     };
     if !plan.refusals.is_empty() {

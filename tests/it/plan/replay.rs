@@ -150,6 +150,31 @@ fn requests_to_hosts_that_no_edge_serves_are_not_said_to_be_treated_as_before() 
 }
 
 #[test]
+fn what_a_plan_that_breaks_an_invariant_would_do_is_shown_with_its_errors() {
+    let folder = changed();
+    folder.write("access.log", &log());
+    folder.write(
+        "rules/invariants.yaml",
+        "apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {name: office}\nspec:\n  description: Only the office\n  \
+         scope: {path_prefixes: [/admin/]}\n  requires_any: [ip_restriction]\n",
+    );
+    folder.ok("reconcile rules --source rules");
+    assert_eq!(folder.run("reconcile next").code, 3);
+    let shows = |run: &Run, text: &str| {
+        assert!(run.code == 0 && run.out.contains(text), "{text}\n{}", run.all());
+        assert!(run.err.contains("INVARIANT_BROKEN"), "{}", run.all());
+    };
+    let replay = "replay access.log --host shop.example.com --against next";
+    let trace = "trace https://shop.example.com/admin/ --manifests next";
+    shows(&folder.run(replay), "OPENS ACCESS");
+    shows(&folder.run(&format!("{trace} --store store")), "bkd_admin");
+    let serve = folder.serve("");
+    for (line, text) in [(replay, "OPENS ACCESS"), (trace, "bkd_admin")] {
+        shows(&through(&folder, &serve, line), text);
+    }
+}
+
+#[test]
 fn a_plan_and_a_replay_agree_on_what_opens() {
     let folder = Folder::new();
     folder.write("access.log", &line("192.0.2.1", "GET /admin/users HTTP/1.1", 100));

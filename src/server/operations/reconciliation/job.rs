@@ -143,9 +143,10 @@ impl<'a> ReconciliationJob<'a> {
                 "the permissions of the API key changed during the request",
             ));
         }
-        self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
+        let traced = |request| review::trace_of_plan(request, &snapshot, &prepared, &planned);
+        self.traced = self.to_trace.as_ref().map(traced);
         if self.request.routing {
-            self.routing = Some(review::routing_of_plan(&snapshot, &planned)?);
+            self.routing = Some(review::routing_of_plan(&snapshot, &prepared, &planned)?);
         }
         self.proofs = self.request.proofs.then(|| {
             let state = prepared.with_surrounding_invariants(&snapshot);

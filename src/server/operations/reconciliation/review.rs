@@ -5,7 +5,7 @@ use super::wire::{Request, RoutingOfPlan, TraceOfPlan};
 use crate::manifest::tree::{Sent, SentFile, SurroundedTree, Tree, UnsetValues};
 use crate::model::Path;
 use crate::plan::behaviour::request_difference;
-use crate::reconcile::PlanResult;
+use crate::reconcile::{PlanResult, Prepared};
 use crate::routing::{Trace, TracedRequest, trace};
 use crate::server::handler_prelude::*;
 use crate::server::operations::routing_report::RoutingState;
@@ -70,10 +70,15 @@ pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
 }
 
 /// The ways of a request at a revision and once a plan is applied to it.
-pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &PlanResult) -> TraceOfPlan {
+pub(super) fn trace_of_plan(
+    request: &TracedRequest,
+    snapshot: &Snapshot,
+    prepared: &Prepared,
+    planned: &PlanResult,
+) -> TraceOfPlan {
     let report = |traced: &Trace, state: &Snapshot| TraceReport::new(request, traced, state);
     let then = trace(snapshot, request);
-    let after = state_after(snapshot, planned).map(|state| {
+    let after = state_after(snapshot, prepared, planned).map(|state| {
         let now = trace(&state, request);
         (report(&now, &state), request_difference([(snapshot, &then), (&state, &now)], request.port))
     });
@@ -82,15 +87,20 @@ pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planne
 }
 
 /// The routing at a revision, and after a plan is applied to it.
-pub(super) fn routing_of_plan(snapshot: &Snapshot, planned: &PlanResult) -> Result<RoutingOfPlan, JsonError> {
-    let after = state_after(snapshot, planned).map(|state| RoutingState::new(&state)).transpose()?;
+pub(super) fn routing_of_plan(
+    snapshot: &Snapshot,
+    prepared: &Prepared,
+    planned: &PlanResult,
+) -> Result<RoutingOfPlan, JsonError> {
+    let after = state_after(snapshot, prepared, planned).map(|state| RoutingState::new(&state)).transpose()?;
     Ok(RoutingOfPlan { before: RoutingState::new(snapshot)?, after })
 }
 
-/// The state once a plan is applied; none if it is refused.
-fn state_after(snapshot: &Snapshot, planned: &PlanResult) -> Option<Snapshot> {
-    let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty())?;
-    // The plan was tried, so that nothing refuses it.
+/// The state once a plan is applied, also if invariants refuse it; none if anything else does.
+fn state_after(snapshot: &Snapshot, prepared: &Prepared, planned: &PlanResult) -> Option<Snapshot> {
+    let refused = planned.is_refused_by_invariants().then(|| prepared.unjudged_changes(snapshot)).flatten();
+    let plan = planned.plan.as_ref().or(refused.as_ref()).filter(|plan| plan.refusals.is_empty())?;
+    // The plan was tried, so that nothing but invariants refuses it.
     snapshot.apply(&plan.each_operation(), clock::now()).ok().map(|(state, _)| state)
 }
 

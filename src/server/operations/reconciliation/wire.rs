@@ -182,7 +182,7 @@ pub(crate) struct Run {
 pub(crate) struct RoutingOfPlan {
     /// The edges and routes of the current revision.
     pub before: RoutingState,
-    /// The edges and routes once the plan is applied; null if the plan cannot be applied.
+    /// The edges and routes once the plan is applied; null if something else than an invariant refuses the plan.
     pub after: Option<RoutingState>,
 }
 
@@ -191,9 +191,9 @@ pub(crate) struct RoutingOfPlan {
 pub(crate) struct TraceOfPlan {
     /// The routing at the current revision.
     pub before: TraceReport,
-    /// The routing once the plan is applied; null if the plan cannot be applied.
+    /// The routing once the plan is applied; null if something else than an invariant refuses the plan.
     pub after: Option<TraceReport>,
-    /// How the plan treats the request differently, in words; empty if alike, and null if the plan cannot be applied.
+    /// How the plan treats the request differently, in words; empty if alike, and null if `after` is.
     #[serde(default)]
     pub difference: Option<String>,
 }
