@@ -165,13 +165,13 @@ pub(crate) struct ReplayTally {
 impl ReplayTally {
     /// Collects what a worker has counted.
     pub(super) fn new(
-        all: RequestCount,
+        (all, without_edge): (RequestCount, u64),
         differing: RequestCount,
         classes: Vec<ReplayClass>,
         counts: Vec<(RoutedTo, RequestCount)>,
     ) -> Self {
         let classes = classes.into_iter().map(|class| (class.key(), class)).collect();
-        Self { all, without_edge: 0, differing, classes, counts: counts.into_iter().collect() }
+        Self { all, without_edge, differing, classes, counts: counts.into_iter().collect() }
     }
 
     /// Adds what another worker has counted with the same states.

@@ -129,8 +129,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
 
     /// Returns the counts.
     pub(crate) fn finish(self) -> ReplayTally {
-        let tally = ReplayTally::new(self.all, self.differing, self.classes, self.counts);
-        ReplayTally { without_edge: self.without_edge, ..tally }
+        ReplayTally::new((self.all, self.without_edge), self.differing, self.classes, self.counts)
     }
 
     /// The pair of places where a request goes, and the hash of its host, port and path.
