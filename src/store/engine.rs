@@ -157,6 +157,8 @@ pub struct FollowedWriter {
     pub name: String,
     /// The URL under which other processes reach it, if it has said so.
     pub url: Option<String>,
+    /// Since when it writes, if it has taken the place of another since this process follows: soon, it says where it is reached.
+    pub began: Option<Instant>,
     /// Since when nobody writes, if it has ended.
     pub gone_since: Option<Instant>,
     /// When this was known last.

@@ -197,7 +197,13 @@ mod tests {
         }
 
         fn followed_writer(&self) -> Option<FollowedWriter> {
-            Some(FollowedWriter { name: "the first".into(), url: None, gone_since: None, seen: Instant::now() })
+            Some(FollowedWriter {
+                name: "the first".into(),
+                url: None,
+                began: None,
+                gone_since: None,
+                seen: Instant::now(),
+            })
         }
 
         fn health(&self) -> Result<(), StoreError> {

@@ -41,7 +41,7 @@ impl Engine for StandIn {
     }
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
-        Some(FollowedWriter { name: "unknown".to_owned(), url: None, gone_since: None, seen: self.opened })
+        Some(FollowedWriter { name: "unknown".to_owned(), url: None, began: None, gone_since: None, seen: self.opened })
     }
 
     fn is_shared(&self) -> bool {

@@ -47,6 +47,8 @@ const CONNECTIONS: usize = 64;
 /// How often this server checks whether it still writes, and how long its lock is free before it counts as gone.
 const POLL: Duration = Duration::from_millis(100);
 const GONE: Duration = Duration::from_secs(2);
+/// How long a server that begins to write may take to say where it is reached.
+const ADVERTISED: Duration = Duration::from_secs(10);
 /// How long a response waits until this server has taken in the change.
 const TAKEN_IN: Duration = Duration::from_secs(2);
 
@@ -160,6 +162,9 @@ impl Forwarder {
         }
         let name = match writer {
             Some(FollowedWriter { name, url: Some(url), .. }) => return Ok(WriterAddress { name, url }),
+            Some(FollowedWriter { began: Some(began), .. }) if began.elapsed() < ADVERTISED => {
+                return Err(unreached("it begins, and has not said yet where it is reached"));
+            }
             other => other.map(|writer| writer.name),
         };
         // Why a server that follows cannot write.

@@ -54,8 +54,13 @@ struct TestFollower {
 
 impl TestFollower {
     fn of(url: &str) -> Self {
-        let writer =
-            FollowedWriter { name: "first".into(), url: Some(url.into()), gone_since: None, seen: Instant::now() };
+        let writer = FollowedWriter {
+            name: "first".into(),
+            url: Some(url.into()),
+            began: None,
+            gone_since: None,
+            seen: Instant::now(),
+        };
         let engine = Arc::new(FollowingEngine { log: MemoryEngine::default(), writer: Lock::new(writer) });
         let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
         let store = Arc::new(store);

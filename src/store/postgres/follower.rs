@@ -69,7 +69,7 @@ impl Follower {
     /// Begins with the head of the store.
     pub(super) fn new(link: Arc<DatabaseLink>, head: &HeadRow) -> Self {
         let (name, url) = (head.writer.clone(), head.url.clone());
-        let writer = FollowedWriter { name, url, gone_since: None, seen: Instant::now() };
+        let writer = FollowedWriter { name, url, began: None, gone_since: None, seen: Instant::now() };
         let over = QuestionConnection::new("edgewright (follower)");
         Self {
             history: HistoryQuestions { link, over },
@@ -161,6 +161,9 @@ impl Follower {
         match polled {
             Ok((head, is_free, keys)) => {
                 let since = writer.gone_since.unwrap_or_else(Instant::now);
+                if writer.name != head.writer {
+                    writer.began = Some(Instant::now());
+                }
                 writer.name.clone_from(&head.writer);
                 writer.url.clone_from(&head.url);
                 writer.gone_since = is_free.then_some(since);
