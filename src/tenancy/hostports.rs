@@ -18,7 +18,7 @@
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
@@ -40,11 +40,21 @@ enum HostConsent {
     Own,
     /// The edge delegates all of its paths to the source, which can have the host on other ports.
     Given,
+    /// No source owns the edge, so nobody can consent.
+    Unowned,
     /// The edge is another's.
     Missing,
 }
 
 impl HostConsent {
+    /// What an edge that is not the source's own says about its hosts.
+    fn of_entry(entry: &Entry, edge: &HttpsEdge, source: Option<&str>) -> Self {
+        match entry.claim {
+            Some(_) => Self::of(edge, source),
+            None => Self::Unowned,
+        }
+    }
+
     /// What the edge of another source says about its hosts.
     fn of(edge: &HttpsEdge, source: Option<&str>) -> Self {
         let is_given = |source| edge.required_modules.is_none() && delegates_all(edge, source);
@@ -64,7 +74,7 @@ struct HostOwner<'s> {
 
 impl HostOwner<'_> {
     fn is_closed(&self) -> bool {
-        self.consent == HostConsent::Missing
+        self.consent >= HostConsent::Unowned
     }
 }
 
@@ -90,7 +100,7 @@ impl<'s> HostOwners<'s> {
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
-            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::of(edge, source) };
+            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::of_entry(entry, edge, source) };
             for (_, _, (host, port)) in edge.addresses().filter(|(_, text, _)| counts(entry, text)) {
                 let server = HostOwner { entry, port, consent };
                 let at = served.entry((host.clone(), port)).or_insert(server);
@@ -127,7 +137,7 @@ impl<'s> HostOwners<'s> {
             if on_port.is_some_and(|server| server.consent == HostConsent::Own) {
                 return None;
             }
-            if on_any.is_closed() && (is_closest || on_any.entry.claim.is_some()) {
+            if on_any.is_closed() && (is_closest || on_any.consent == HostConsent::Missing) {
                 return Some((on_port.filter(|server| server.is_closed()).unwrap_or(on_any), host));
             }
             if on_port.is_some() {
@@ -254,7 +264,12 @@ pub(crate) fn hostport_faults<'a>(
             if held.contains(&address) {
                 continue;
             }
-            if let Some(rival) = served.rival(&address) {
+            // Surrounding manifests do not tell whose they are: an edge of theirs can have the host by the consent of this one.
+            let may_have_consent = |rival: &Entry| {
+                let delegates = edge.delegates_to.iter().any(|it| delegates_all(edge, &it.source));
+                rival.is_owned_by(SURROUNDING_OWNER) && edge.required_modules.is_none() && delegates
+            };
+            if let Some(rival) = served.rival(&address).filter(|(rival, _)| !may_have_consent(rival)) {
                 found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
             }
         }
@@ -296,39 +311,52 @@ pub(super) fn withdrawn_hosts(
     snapshot: &Snapshot,
     source: &str,
 ) -> Vec<(Key, Fault)> {
-    let mut found = Vec::new();
-    for wanted in Desired::of_kind(desired, Kind::HttpsEdge) {
-        let edges = wanted.spec_as::<HttpsEdge>().zip(former(snapshot, &wanted.key));
-        let Some((edge, former)) = edges.filter(|(edge, former)| {
-            former.delegates_to.iter().any(|it| it.path_prefix == WHOLE)
-                && (edge.delegates_to != former.delegates_to || edge.required_modules.is_some())
-        }) else {
-            continue;
-        };
-        let own: Vec<String> = edge.addresses().map(|(_, _, (host, _))| host).collect();
-        let is_above = |above: &str, host: &str| wider(host).any(|it| it == above);
-        let meets = |host: &str| own.iter().any(|own| own == host || is_above(own, host) || is_above(host, own));
-        let mut held = Vec::new();
-        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|it| !it.is_owned_by(source)) {
-            let consent = |edge| HostConsent::of(edge, entry.source());
-            if consent(former) != HostConsent::Given || consent(edge) != HostConsent::Missing {
-                continue;
-            }
-            let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()) else { continue };
-            let kept = theirs.addresses().filter(|(_, _, (host, _))| meets(host));
-            held.extend(kept.map(|(_, text, _)| format!("`{}` of source `{}`", printable(text), printable(owner))));
-        }
-        if !held.is_empty() {
-            let held = first_of(held.iter().map(String::as_str), MOST_LISTED);
-            let name = printable(&wanted.claim.name);
-            let message = format!("HttpsEdge `{name}` no longer leaves hosts to edges that have them: {held}");
-            let field = if edge.required_modules.is_some() { "required_modules" } else { "delegates_to" };
-            let help = "these edges keep their hosts, without the modules that this edge requires, but get no more ports of \
-                        them; ask their owners to remove them, or leave the edge as it was";
-            found.push((wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(field).help(help)));
+    let withdrawals = Desired::of_kind(desired, Kind::HttpsEdge).filter_map(|wanted| {
+        let (edge, former) = wanted.spec_as::<HttpsEdge>().zip(former(snapshot, &wanted.key))?;
+        let is_withdrawn = |source: &str| HostConsent::of(edge, Some(source)) == HostConsent::Missing;
+        let given = former.delegates_to.iter().filter(|_| former.required_modules.is_none());
+        let given = given.filter(|it| it.path_prefix == WHOLE).map(|it| it.source.as_str());
+        let from: BTreeSet<&str> = given.filter(|source| is_withdrawn(source)).collect();
+        (!from.is_empty()).then(|| (wanted, edge, from))
+    });
+    let withdrawals: Vec<(&Desired, &HttpsEdge, BTreeSet<&str>)> = withdrawals.collect();
+    // By the hosts of these edges, and by the wildcards above them.
+    let (mut by_host, mut by_wider) = (HashMap::<String, Vec<usize>>::new(), HashMap::<String, Vec<usize>>::new());
+    for (index, (_, edge, _)) in withdrawals.iter().enumerate() {
+        for (_, _, (host, _)) in edge.addresses() {
+            wider(&host).for_each(|above| by_wider.entry(above).or_default().push(index));
+            by_host.entry(host).or_default().push(index);
         }
     }
-    found
+    let mut held: Vec<Vec<String>> = vec![Vec::new(); withdrawals.len()];
+    let all = (!withdrawals.is_empty()).then(|| snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
+    for entry in all.into_iter().flatten() {
+        yield_to_requests();
+        let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|it| it.1 != source) else {
+            continue;
+        };
+        for (_, text, (host, _)) in theirs.addresses() {
+            let above = std::iter::once(host.clone()).chain(wider(&host)).filter_map(|host| by_host.get(&host));
+            let met: BTreeSet<usize> = above.chain(by_wider.get(&host)).flatten().copied().collect();
+            for index in met {
+                let is_from = withdrawals.get(index).is_some_and(|(.., from)| from.contains(owner));
+                if let Some(held) = held.get_mut(index).filter(|_| is_from) {
+                    held.push(format!("`{}` of source `{}`", printable(text), printable(owner)));
+                }
+            }
+        }
+    }
+    let held = withdrawals.into_iter().zip(held).filter(|(_, held)| !held.is_empty());
+    let warning = |((wanted, edge, _), held): ((&Desired, &HttpsEdge, BTreeSet<&str>), Vec<String>)| {
+        let held = first_of(held.iter().map(String::as_str), MOST_LISTED);
+        let name = printable(&wanted.claim.name);
+        let message = format!("HttpsEdge `{name}` no longer leaves hosts to edges that have them: {held}");
+        let field = if edge.required_modules.is_some() { "required_modules" } else { "delegates_to" };
+        let help = "these edges keep their hosts, without the modules that this edge requires, but get no more ports of \
+                    them; ask their owners to remove them, or leave the edge as it was";
+        (wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(field).help(help))
+    };
+    held.map(warning).collect()
 }
 
 /// Returns a fault for the first hostport that a request adds to an edge of a source, or of none, and that overlaps with one

@@ -145,12 +145,12 @@ impl SourceScope {
         }
         // Whoever may make admins may do everything anyway.
         let is_limited = self.roles.as_ref().is_some_and(|roles| !roles.contains(&Role::Admin));
-        let is_foreign = match &self.owners {
-            Some(owners) => !owners.contains(owner.as_str()),
-            // Keys that others create later for the owner do not invalidate this one.
-            None => is_limited && !has_key(stored, source) && !has_owner(&owner, source, snapshot),
+        let is_allowed = match &self.owners {
+            Some(owners) => owners.contains(owner.as_str()),
+            None => !is_limited || has_owner(&owner, source, snapshot),
         };
-        if is_foreign {
+        // Keys that others create later for the owner do not invalidate one that is there.
+        if !is_allowed && owner != Id::bot_of(source) && !has_key(stored, source) {
             return Some(other_owner(&owner));
         }
         if is_limited && let Some(fault) = exceeding(key, source, self.hosts.as_deref()) {
@@ -211,14 +211,14 @@ fn has_key(stored: Option<&Arc<Entry>>, source: &str) -> bool {
     claim.is_some_and(|claim| claim.source == source || claim.receiver() == Some(source))
 }
 
-/// Whether an owner is the bot of a source, or has API keys of this source and no others. Otherwise, the source could act in the
+/// Whether an owner has API keys of a source and no others. Otherwise, the source could act in the
 /// name of another team, be first with the owner that another team will need, or have a share of the history for each owner that it
 /// makes up.
 fn has_owner(owner: &Id, source: &str, snapshot: &Snapshot) -> bool {
     let is_own = |key: &Key| snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source));
     let owning = Key::new(Kind::Owner, owner.clone());
     let mut keys = snapshot.users(&owning).peekable();
-    *owner == Id::bot_of(source) || (keys.peek().is_some() && keys.all(is_own))
+    keys.peek().is_some() && keys.all(is_own)
 }
 
 /// The fault of an API key of an owner that the source may not declare keys of.

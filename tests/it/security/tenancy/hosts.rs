@@ -70,3 +70,26 @@ fn a_source_adds_hosts_below_its_own_wildcard_without_consent() {
     assert_eq!(answer.status, 201, "{}", answer.text);
     refused(&gateway.b_applies(&[edge_of(own, "x.b.shop.example.com:80")]), 409, &["NOT_DELEGATED", "`team-a`"]);
 }
+
+#[test]
+fn a_wildcard_without_a_source_hides_no_wildcard_of_another_source() {
+    let gateway = Gateway::new();
+    let create = |hostport: &str| {
+        let answer = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": [hostport]})));
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        answer.json["id"].as_str().unwrap().to_owned()
+    };
+    // The oldest edge stays without a source.
+    create("*.w.example.com:8080");
+    let [wildcard, below] = ["*.w.example.com:443", "x.w.example.com:80"].map(create);
+    let adopted = |id: &str, hostports: &str| {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: [{hostports}]}}\n"
+        );
+        json!({"name": "mine.yaml", "text": text})
+    };
+    gateway.apply("team-a", &[shop(""), adopted(&wildcard, "'*.w.example.com:443'")]);
+    gateway.apply("team-b", &[adopted(&below, "'x.w.example.com:80'")]);
+    let more = gateway.b_applies(&[adopted(&below, "'x.w.example.com:80', 'x.w.example.com:443'")]);
+    refused(&more, 409, &["NOT_DELEGATED", "of HttpsEdge `mine` of source `team-a`"]);
+}
