@@ -317,7 +317,7 @@ pub(super) fn withdrawn_hosts(
         let given = former.delegates_to.iter().filter(|_| former.required_modules.is_none());
         let given = given.filter(|it| it.path_prefix == WHOLE).map(|it| it.source.as_str());
         let from: BTreeSet<&str> = given.filter(|source| is_withdrawn(source)).collect();
-        (!from.is_empty()).then(|| (wanted, edge, from))
+        (!from.is_empty()).then_some((wanted, edge, from))
     });
     let withdrawals: Vec<(&Desired, &HttpsEdge, BTreeSet<&str>)> = withdrawals.collect();
     // By the hosts of these edges, and by the wildcards above them.
