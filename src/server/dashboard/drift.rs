@@ -43,7 +43,7 @@ pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
     html! {
         @if request.lacks_writer { (unknown()) }
         @else if !source.has_loop() { (nothing("The server does not follow the source, so it does not know.")) }
-        @else if count == 0 && listed == 0 { (nobody("Nobody else has changed its resources", source.drift_since)) }
+        @else if count == 0 && listed == 0 { (nobody("Nothing was changed by hand", source.drift_since)) }
         @for drifted in &source.drifted { (resource(request, drifted, source)) }
         @if count > listed { p { (more(count, listed)) } }
     }
@@ -83,7 +83,8 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                     "It stays: the source only reports drift. Commit it, or undo it by hand."
                 },
                 DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
-                repair => { "Put back: " (when(request, &repair, source)) "." }
+                DriftRepair::Unblocked(message) => { "Not put back for now: " (message) }
+                repair => { "Put back " (when(request, &repair, source)) "." }
             } }
         }
     }
@@ -96,10 +97,10 @@ pub(super) fn when(request: &PageRequest, repair: &DriftRepair<'_>, source: &Sou
         @match repair {
             DriftRepair::NextSync(at) if !at.is_empty() => { "at the next sync, " (due(at, request.now)) },
             DriftRepair::Resumed(until) if !until.is_empty() => {
-                "not while the source is suspended, which ends " (time(until, request.now))
+                "when the suspension ends, " (time(until, request.now))
             },
             DriftRepair::Fixed(Some(Spot { file: Some(file), line, .. })) => {
-                "not before the source is valid again: fix "
+                "once the source is valid again. Fix "
                 (file_place(file, line.map(|line| line as u64), None, source.attempted_commit(), &forge))
             },
             other => (other.to_string()),

@@ -334,7 +334,7 @@ fn a_change_by_hand_is_told_at_once_in_every_state_of_its_source() {
         assert_eq!(found["state"], "Invalid", "{found:#}");
         assert_eq!(serve.metric("edgewright_drifted_resources{source=\"shop\"}"), Some(1.0));
         let told = through(&folder, &serve, "status").out;
-        let when = "\n  put back: not before the source is valid again: fix ";
+        let when = "\n  put back: once the source is valid again: fix ";
         assert!(told.contains(when) && told.contains("one.yaml:4\n"), "{told}");
     };
     told_while_invalid();

@@ -263,7 +263,7 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
     let server = Server::following("shop", &edge("store", "Shop"));
     let browser = Browser::signed_in(&server, &server.viewer);
     assert!(browser.page("/ui/").contains("Nobody has changed what a followed source owns."));
-    assert!(browser.page("/ui/sources/shop").contains("Nobody else has changed its resources."));
+    assert!(browser.page("/ui/sources/shop").contains("Nothing was changed by hand."));
     let edges = server.call("GET", "/edges/https", None);
     let path = format!("/edges/https/{}", edges.str("/https_edges/0/id"));
     assert_eq!(server.call("PATCH", &path, Some(json!({"description": "by hand"}))).status, 200);
@@ -273,13 +273,20 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
             text.contains("<h3>HttpsEdge store</h3>") && text.contains("<code>/description</code> changed"),
             "{text}"
         );
-        assert!(text.contains("Put back: at the next sync, ") && text.contains(">Drifted</span>"), "{text}");
-        assert!(!text.contains("Nobody") && !text.contains("All followed sources are in sync"), "{text}");
+        assert!(text.contains("Put back at the next sync, ") && text.contains(">Drifted</span>"), "{text}");
+        assert!(
+            !text.contains("Nobody has")
+                && !text.contains("Nothing was changed")
+                && !text.contains("All followed sources are in sync"),
+            "{text}"
+        );
     }
     let suspend = json!({"reason": "the provider is down"});
     assert_eq!(server.call("POST", "/sources/shop/suspend", Some(suspend)).status, 200);
     let text = browser.page("/ui/sources/shop");
-    assert!(text.contains("Put back: not while the source is suspended."), "{text}");
+    assert!(text.contains("Put back when the source is resumed."), "{text}");
+    let text = Browser::signed_in(&server, &server.editor).page("/ui/sources/shop/resume");
+    assert!(text.contains("changed by hand: 1 resource: store <code>/description</code>."), "{text}");
 }
 
 #[test]

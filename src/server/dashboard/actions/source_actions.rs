@@ -8,6 +8,7 @@ use crate::server::dashboard::elements::{commit, counted, due, owner, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
+use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view::{SourceSuspend, SourceView};
 use crate::server::operations::sources::{self, SourceInPath, view};
 
@@ -39,6 +40,8 @@ const SPANS: [(&str, &str); 6] = [
     ("604800", "for 1 week"),
     ("", "until it is resumed"),
 ];
+/// The most resources that were changed by hand and are named.
+const MOST_DRIFTED: usize = 5;
 /// The message on the page of a source after a form, by the value of `done`.
 const DONE: [(&str, &str); 3] = [
     ("suspend", "The source is suspended: its manifests are not applied."),
@@ -85,7 +88,7 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
                 "." }
             li { "A run that is under way does not apply its plan." }
             li { "New commits are still planned, and the page of the source shows what they would change." }
-            li { "The history has who suspended it, and the reason." }
+            li { "The history records who suspended it, and the reason." }
         }
         (form(request, &fields, "Suspend", &page_of(&source.name)))
     };
@@ -103,7 +106,7 @@ fn before_resume(request: &PageRequest) -> Result<PageContent, ApiError> {
                 ul {
                     li { "The source is synced at once, and then as before." }
                     li { (waiting(&source)) }
-                    li { "The history has who resumed it." }
+                    li { "The history records who resumed it." }
                 }
                 (form(request, &html! {}, "Resume", &page_of(&source.name)))
             }
@@ -128,12 +131,30 @@ fn before_sync(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(content(format!("Sync {}", source.name), body))
 }
 
-/// The changes that wait to be applied, as of the last sync.
-fn waiting(source: &SourceView) -> String {
-    match counted(&source.counts.pending()).as_str() {
-        "" => "At the last sync, nothing waited to be applied.".to_owned(),
-        pending => format!("Waiting since the last sync: {pending}."),
+/// What waits to be applied as of the last sync, and the changes by hand that are put back with it.
+fn waiting(source: &SourceView) -> Markup {
+    let pending = counted(&source.counts.pending());
+    let by_hand = if puts_back(source) { source.counts.drifted } else { 0 };
+    let listed = source.drifted.iter().take(MOST_DRIFTED);
+    html! {
+        @if !pending.is_empty() { "Waiting since the last sync: " (pending) "." }
+        @else if by_hand == 0 { "At the last sync, nothing waited to be applied." }
+        @if by_hand > 0 {
+            " This puts back what was changed by hand: " (number_of(by_hand, "resource"))
+            @for (place, drifted) in listed.enumerate() {
+                (if place == 0 { ": " } else { ", " }) (drifted.name)
+                @for field in &drifted.fields { " " code { (if field.field.is_empty() { "the whole resource" } else { field.field.as_str() }) } }
+            }
+            @if !source.drifted.is_empty() && by_hand > MOST_DRIFTED { " and " (by_hand - MOST_DRIFTED) " more" }
+            "."
+        }
     }
+}
+
+/// Whether a source puts back what was changed by hand, once it is synced and valid.
+fn puts_back(source: &SourceView) -> bool {
+    let repair = source.drift_repair();
+    !matches!(repair, DriftRepair::Never | DriftRepair::ManifestsChanged | DriftRepair::Unblocked(_))
 }
 
 /// The source in the path, which the server must follow.

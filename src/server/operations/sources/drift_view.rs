@@ -36,12 +36,12 @@ impl fmt::Display for DriftRepair<'_> {
             DriftRepair::ValidPart => write!(f, "at the next sync, unless its manifest has an error"),
             DriftRepair::Fixed(Some(Spot { file: Some(file), line, .. })) => {
                 let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-                write!(f, "not before the source is valid again: fix {file}{line}")
+                write!(f, "once the source is valid again: fix {file}{line}")
             }
-            DriftRepair::Fixed(_) => write!(f, "not before the source is valid again"),
-            DriftRepair::Resumed("") => write!(f, "not while the source is suspended"),
-            DriftRepair::Resumed(until) => write!(f, "not while the source is suspended, until {until}"),
-            DriftRepair::ManifestsChanged => write!(f, "not before the manifests change: a rollback left them"),
+            DriftRepair::Fixed(_) => write!(f, "once the source is valid again"),
+            DriftRepair::Resumed("") => write!(f, "when the source is resumed"),
+            DriftRepair::Resumed(until) => write!(f, "when the suspension ends, {until}"),
+            DriftRepair::ManifestsChanged => write!(f, "once the manifests change: a rollback left them"),
             DriftRepair::Unblocked(message) => write!(f, "not for now: {message}"),
             DriftRepair::Never => write!(f, "not by the source"),
         }
