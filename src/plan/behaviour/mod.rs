@@ -37,4 +37,4 @@ pub(super) mod wording;
 
 pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 pub(crate) use request_difference::request_difference;
-pub(crate) use text::{closing_lines, lines, summary};
+pub(crate) use text::{closing_lines, lines, stopping_lines, summary};

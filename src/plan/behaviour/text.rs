@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
-use super::wording::closes;
+use super::wording::{closes, stops};
 use crate::model::Kind;
 use crate::syntax::text::number_of;
 
@@ -57,6 +57,12 @@ pub(crate) fn lines(diff: &BehaviourDiff) -> Vec<(bool, String)> {
 pub(crate) fn closing_lines(diff: &BehaviourDiff) -> Vec<String> {
     let closing = diff.changes.iter().filter(|change| !change.opens && closes(&change.change));
     closing.take(MOST_CHANGES).map(line).collect()
+}
+
+/// The lines of the changes after which nothing handles the requests.
+pub(crate) fn stopping_lines(diff: &BehaviourDiff) -> Vec<String> {
+    let stopping = diff.changes.iter().filter(|change| stops(&change.change));
+    stopping.take(MOST_CHANGES).map(line).collect()
 }
 
 fn line(change: &BehaviourChange) -> String {

@@ -15,13 +15,18 @@ const NARROWER: &str = " admits fewer";
 /// How the words for requests begin that nothing handles any longer.
 const GONE: [&str; 2] = ["now 404: ", "no edge serves "];
 
+/// Whether the words of a difference say that nothing handles the requests any longer.
+pub(super) fn stops(words: &str) -> bool {
+    GONE.iter().any(|start| words.starts_with(start))
+}
+
 /// Whether the words of a difference say that fewer requests are admitted.
 pub(super) fn closes(words: &str) -> bool {
     let is_closed = |part: &str| {
         part.starts_with(CLOSED.0) && part.ends_with(CLOSED.1)
             || [MORE_CLOSED, INSTEAD, NARROWER].iter().any(|it| part.ends_with(it))
     };
-    GONE.iter().any(|start| words.starts_with(start)) || words.split("; ").any(is_closed)
+    words.split("; ").any(is_closed)
 }
 
 /// The difference between two fates.
@@ -181,7 +186,8 @@ mod tests {
         let beside = difference(&["ip_restriction", "oauth"], &["oauth", "webhook_verification"]);
         let words = "`ip_restriction` no longer required, `oauth` stays; `webhook_verification` also required";
         assert_eq!(beside, words);
-        assert!(closes("now 404: no route handles them") && !closes("backend bkd_1 → bkd_2"));
+        assert!(stops("now 404: no route handles them") && !stops("backend bkd_1 → bkd_2"));
+        assert!(!closes("now 404: no route handles them") && !closes("backend bkd_1 → bkd_2"));
         let closing = [AccessChange::Narrower, AccessChange::Wider, AccessChange::Unknown]
             .map(|change| closes(&words_of_changed(&[("ip_restriction", change)]).concat()));
         assert_eq!(closing, [true, false, false]);

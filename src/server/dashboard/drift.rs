@@ -83,7 +83,7 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                     "It stays: the source only reports drift. Commit it, or undo it by hand."
                 },
                 DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
-                DriftRepair::Unblocked(message) => { "Not put back for now: " (message) }
+                DriftRepair::Unblocked(message) => { "Not put back for now: " (message) "." }
                 repair => { "Put back " (when(request, &repair, source)) "." }
             } }
         }

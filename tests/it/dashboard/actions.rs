@@ -167,9 +167,17 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
 fn a_rollback_names_the_sources_that_are_suspended() {
     let server = Server::following("shop", &edge("store", "Shop"));
     let browser = Browser::signed_in(&server, &server.editor);
+    // What is undone is a change by hand, not the manifests.
+    let synced = server.store().snapshot().revision;
+    let path = format!("/edges/https/{}", server.call("GET", "/edges/https", None).str("/https_edges/0/id"));
+    assert_eq!(server.call("PATCH", &path, Some(json!({"description": "by hand"}))).status, 200);
+    let preview = browser.page(&format!("/ui/rollback?to={synced}"));
+    assert!(preview.contains("<b>shop</b>: in sync afterwards"), "{preview}");
+    assert!(preview.contains(&format!("which undoes revision {};", synced + 1)), "{preview}");
     assert_eq!(browser.post_own("/ui/sources/shop/suspend", "reason=Fire&for=3600").status, 303);
     let preview = browser.page("/ui/rollback?to=1");
     assert!(preview.contains("<b>shop</b>: suspended by <b title=\"usr_editor\">"), "{preview}");
+    assert!(preview.contains("It stops serving"), "{preview}");
 }
 
 #[test]

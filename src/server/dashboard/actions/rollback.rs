@@ -7,9 +7,11 @@ use maud::{Markup, html};
 use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use crate::model::author::RejectedManifests;
 use crate::plan::DeletionBudget;
 use crate::reconcile::run::rollback::manifests_left;
 use crate::reconcile::sources::forge_links::ForgeLinks;
+use crate::reconcile::sync_loop::known_condition::synced_manifests;
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::dashboard::elements::{nothing, owner, time};
 use crate::server::dashboard::page::{
@@ -71,14 +73,14 @@ struct RollbackPreview {
     plan: PlanPreview,
     /// The digest of the plan's result, which the form carries.
     outcome: String,
-    /// The sources whose manifests it undoes.
-    sources: BTreeSet<String>,
+    /// The sources whose state it changes, and whether it brings back what the manifests of their last sync declare.
+    sources: BTreeMap<String, bool>,
 }
 
 impl RollbackPreview {
     fn new(bytes: &[u8]) -> Result<Self, ApiError> {
         let ChangeRun { report, outcome } = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
-        Ok(Self { plan: PlanPreview::new(report, 0, MOST_CHANGES), outcome, sources: BTreeSet::new() })
+        Ok(Self { plan: PlanPreview::new(report, 0, MOST_CHANGES), outcome, sources: BTreeMap::new() })
     }
 
     /// Whether the rollback may change something: a plan without changes may hide those of secrets.
@@ -88,13 +90,22 @@ impl RollbackPreview {
     }
 }
 
-/// The sources whose manifests a rollback undoes.
-fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeSet<String>, ApiError> {
+/// The sources whose state a rollback changes, and whether it brings back what the manifests of their last sync declare.
+fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeMap<String, bool>, ApiError> {
     // The plan was made from this state, which may be gone since.
-    let Ok(target) = store.snapshot_at(to) else { return Ok(BTreeSet::new()) };
+    let Ok(target) = store.snapshot_at(to) else { return Ok(BTreeMap::new()) };
     let source = Some(source).filter(|source| !source.is_empty());
     let left = manifests_left(store, &store.snapshot(), &target, source)?;
-    Ok(left.into_iter().map(|manifests| manifests.source).collect())
+    let synced = synced_manifests(store);
+    let mut sources = BTreeMap::new();
+    for RejectedManifests { source, content, .. } in left {
+        // Drift that is left as it is keeps the state from what the manifests declare.
+        let is_declared = synced
+            .get(&source)
+            .is_some_and(|synced| synced.revision.is_some() && synced.declares.is_none() && synced.content != content);
+        *sources.entry(source).or_insert(true) &= is_declared;
+    }
+    Ok(sources)
 }
 
 /// The body of a response of the API.
@@ -141,12 +152,12 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
     html! {
         h2 { "What it would change" }
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
-            " as they were at revision " (to) "; API keys and their owners stay as they are. " (plan.summary.changes()) "." }
+            " as they were at revision " (to) @if let Some(undone) = undone(&to, request.snapshot.revision) { ", which undoes " (undone) } "; API keys and their owners stay as they are. " (plan.summary.changes()) "." }
         (plan.findings("", &ForgeLinks::default()))
         @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
             h2 { "Effect on sources" }
-            ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
+            ul { @for (source, is_declared) in left { li { b { (source) } ": " (outlook(request, source, *is_declared)) } } }
         }
         (plan.changes())
         @if hidden > 0 {
@@ -156,16 +167,27 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
     }
 }
 
-/// The next step of a source whose manifests a rollback undoes.
-fn outlook(request: &PageRequest, source: &str) -> Markup {
+/// The revisions that a rollback undoes; none if it is to the current one.
+fn undone(to: &str, current: u64) -> Option<String> {
+    match at_revision::number(to)?.checked_add(1)? {
+        first if first > current => None,
+        first if first == current => Some(format!("revision {first}")),
+        first => Some(format!("revisions {first} to {current}")),
+    }
+}
+
+/// The next step of a source whose state a rollback changes: to what its manifests declare, or without these.
+fn outlook(request: &PageRequest, source: &str, is_declared: bool) -> Markup {
     let handle = request.app.sources.registry.find(source);
     let suspension = handle.as_ref().map(|handle| handle.suspension());
     html! {
         @match &suspension {
             Some(Some(suspension)) => {
-                "suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since.to_string(), request.now)) ". It stays so, and is \
-                 held once it is resumed, until its manifests change."
+                "suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since.to_string(), request.now)) ". It stays so, and is "
+                @if is_declared { "in sync once it is resumed: its manifests declare this." }
+                @else { "held once it is resumed, until its manifests change." }
             },
+            Some(None) if is_declared => "in sync afterwards: its manifests declare this.",
             Some(None) => "held: the server does not apply these manifests again until they change.",
             None if request.app.forwarder.is_needed() => "held until its manifests change, if the server that writes follows it.",
             None => "not followed by this server: applying the same manifests again reverts this rollback.",

@@ -25,26 +25,30 @@ pub(in crate::server::dashboard) struct PlanPreview {
     behaviour: Option<(String, Vec<String>)>,
     /// The lines that say what closes.
     closed: Vec<String>,
+    /// The lines that say what nothing handles any longer.
+    stopped: Vec<String>,
 }
 
 impl PlanPreview {
     /// Keeps so many changes from a position on. A plan can have a million: most are gone before the page has a place.
     pub(in crate::server::dashboard) fn new(mut report: ReportDocument, from: usize, most: usize) -> Self {
-        let (mut all, mut behaviour, mut closed) = (0, None, Vec::new());
+        let (mut all, mut behaviour) = (0, None);
+        let (mut closed, mut stopped) = (Vec::new(), Vec::new());
         let mut summary = Summary::default();
         if let Some(plan) = &mut report.plan {
             (all, summary) = (plan.changes.len(), plan.summary());
             behaviour = plan.behaviour.take().map(|diff| {
                 closed = behaviour::closing_lines(&diff);
+                stopped = behaviour::stopping_lines(&diff);
                 let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
-                let lines = lines.filter(|line| !closed.contains(line));
+                let lines = lines.filter(|line| !closed.contains(line) && !stopped.contains(line));
                 (behaviour::summary(&diff, plan.is_empty(), &plan.uncompared()), lines.collect())
             });
             plan.changes.drain(..from.min(all));
             plan.changes.truncate(most);
             plan.changes.shrink_to_fit();
         }
-        Self { report, all, summary, behaviour, closed }
+        Self { report, all, summary, behaviour, closed, stopped }
     }
 
     /// The changes that are shown.
@@ -52,20 +56,22 @@ impl PlanPreview {
         self.report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default()
     }
 
-    /// What the plan opens and closes, what stands in its way, and which requests it treats differently. The manifests are at a
-    /// commit; empty if that is not known.
+    /// What the plan opens, closes and stops serving, what stands in its way, and which requests it treats differently. The
+    /// manifests are at a commit; empty if that is not known.
     pub(in crate::server::dashboard) fn findings(&self, commit: &str, forge: &ForgeLinks) -> Markup {
-        let Self { report, behaviour, closed, .. } = self;
+        let Self { report, behaviour, closed, stopped, .. } = self;
+        let above = closed.len() + stopped.len();
         let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
         html! {
             @if !opened.is_empty() { h2 { "It opens access" } }
             @for item in &opened { (finding(item, commit, forge)) }
             @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (line) } } } }
+            @if !stopped.is_empty() { h2 { "It stops serving" } ul { @for line in stopped { li { (line) } } } }
             @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
             @for item in &report.refusals { (finding(item, commit, forge)) }
             @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (finding(item, commit, forge)) }
             @if let Some((summary, lines)) = behaviour {
-                p { (summary) }
+                p { (summary) @if above > 0 { " " (above) " of them " (if above == 1 { "is" } else { "are" }) " listed above." } }
                 @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
             }
         }
