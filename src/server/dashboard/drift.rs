@@ -9,6 +9,7 @@ use crate::model::DriftedResource;
 use crate::plan::format::json::Spot;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::operations::sources::drift_view::DriftRepair;
+use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
 use crate::server::prelude::*;
 
@@ -47,6 +48,13 @@ pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
         @for drifted in &source.drifted { (resource(request, drifted, source)) }
         @if count > listed { p { (more(count, listed)) } }
     }
+}
+
+/// The drift of one resource of a source, as far as the status of the source lists it.
+pub(super) fn of_resource(request: &PageRequest, source: &str, path: &str) -> Option<Markup> {
+    let source = view(&request.app, &request.snapshot, source).ok()?;
+    let drifted = source.drifted.iter().find(|drifted| drifted.path == path)?;
+    Some(resource(request, drifted, &source))
 }
 
 /// The answer that nobody has changed anything, as far as that is known.

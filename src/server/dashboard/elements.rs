@@ -86,11 +86,20 @@ pub(super) fn due(text: &str, now: Timestamp) -> Markup {
     }
 }
 
+/// A time as a date, with the exact time on hover.
+pub(super) fn date(at: Timestamp) -> Markup {
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (day(at)) } }
+}
+
+fn day(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).date().to_string()
+}
+
 /// Describes a time relative to another one, in its largest unit. One that is more than a year away is a date.
 fn age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(at.as_second());
     if seconds.abs() >= YEAR {
-        return at.to_zoned(TimeZone::UTC).date().to_string();
+        return day(at);
     }
     match span(at, now) {
         None => "just now".to_owned(),

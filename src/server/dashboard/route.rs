@@ -8,7 +8,7 @@ use super::elements::{
     Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, resource_link, source_link, time,
 };
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::{diff, edge};
+use super::{diff, drift, edge};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::passes_tls_through;
 use crate::server::http::api_error::ApiError;
@@ -17,7 +17,7 @@ use crate::server::operations::origin::ResourceOrigin;
 use crate::server::prelude::*;
 
 pub(super) static PAGE: DashboardPage =
-    DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).taking(&["before"]).of_history();
+    DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).taking(&["before"]).of_history().of_writer();
 
 /// The changes on a page.
 const CHANGES: usize = 10;
@@ -33,9 +33,12 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let blame = request.store().blame(&key)?.map(|blame| ResourceBlame::new(&key, blame, &request.snapshot));
     let fields = blame.map(|blame| blame.fields).unwrap_or_default();
     let forge = request.forge(&origin.source);
+    let by_hand = drift::of_resource(request, &origin.source, &key.path());
     let protected = locks(Some(parent), entry);
     let body = html! {
         p { (lock_list(&protected)) }
+        @if request.lacks_writer { p { "Whether it was changed by hand is not known: the server that writes does not answer." } }
+        @if let Some(by_hand) = &by_hand { h2 { "Changed by hand" } (by_hand) }
         (facts(&[
             ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
             ("Edge", resource_link(request, &parent.key, &request.snapshot.full_name(parent))),

@@ -2,12 +2,15 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, nothing, pager, resource_link};
+use super::access::lock_list;
+use super::elements::{self, Tone, badge, date, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
 use crate::server::http::page::AT;
 use crate::server::operations::trace::{RequestToTrace, TlsInTrace};
+use crate::server::prelude::*;
+use crate::server::telemetry::metrics::inventory::expiry;
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/trace", render).taking(&["method", "url", "client_ip", "user_agent", AT, "from"]);
@@ -64,32 +67,38 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
     let from = request.skipped();
     let (trace, has_more) = trace_part(&request.snapshot, traced, from..from.saturating_add(ROWS));
     let Some(edge) = &trace.edge else {
-        return html! { p.error role="alert" { code { (traced.to_string()) } " is served by no edge: nothing has this host and port." } };
+        return html! { p.error role="alert" { "No edge serves " code { (hostport(traced)) } "." } };
     };
     let taken = trace.route();
+    let fate = trace.fate(&request.snapshot);
+    let restricting: Vec<&str> = fate.protections(traced.port).into_values().collect();
     html! {
         h2 id="way" { code { (traced.to_string()) } " at revision " (request.snapshot.revision) }
         ol.way aria-labelledby="way" {
             li { h3 { "Edge" }
                 p { (named_link(request, &edge.edge))
-                    " by " code { (edge.hostport) } }
+                    " matched by " code { (edge.hostport) } }
                 @match TlsInTrace::new(edge, &request.snapshot) {
                     Some(TlsInTrace { certificate_id: Some(id), certificate_name, valid }) => {
                         p { "presents the certificate "
                             a href=(request.to("certificates")) title=(id.as_str()) { (certificate_name.as_deref().unwrap_or(id.as_str())) }
-                            @if !valid { " " (badge(Tone::Bad, "not valid now")) } }
+                            @if !valid { " " (badge(Tone::Bad, "not valid now")) }
+                            (valid_until(request, &id)) }
                     },
                     Some(_) => p { (badge(Tone::Warning, "no certificate")) " covers the host: the gateway needs one of its own" },
                     None => {},
                 }
                 @if edge.passes_through { p { "passes TLS through, and cannot see the path" } }
+                @else if let Some(oldest) = fate.oldest_tls(traced.port) { p { "TLS " (oldest.as_str()) " or newer" } }
+                @else { p { "no TLS" } }
             }
             @match taken {
                 Some(route) => li { h3 { "Route" }
                     p { (named_link(request, &route.route))
-                        " by " code { (route.matched) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
+                        " matched by " code { (route.matched) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
+                    p { (lock_list(&restricting)) }
                 },
-                None => li.off { h3 { "No route" } p { "No route of the edge matches: the request is refused." } },
+                None => li.off { h3 { "No route" } p { "No route handles the request: it is answered 404." } },
             }
             @for step in &trace.modules {
                 li class=(if step.effect == StepEffect::Refused { "off" } else { "" }) {
@@ -100,6 +109,19 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
         }
         (losers(request, &trace, from, has_more))
     }
+}
+
+/// The host and port of a request, as edges have them.
+fn hostport(traced: &TracedRequest) -> String {
+    let TracedRequest { host, port, .. } = traced;
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// The end of a certificate's validity.
+fn valid_until(request: &PageRequest, id: &str) -> Markup {
+    let entry = request.snapshot.get(&Key::new(Kind::TlsCertificate, Id::new(id)));
+    let at = entry.and_then(|entry| expiry(entry)).and_then(|it| Timestamp::from_second(it.second).ok());
+    html! { @if let Some(at) = at { ", valid until " (date(at)) } }
 }
 
 /// The name or ID of an edge or a route, with a link to its page.

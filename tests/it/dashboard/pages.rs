@@ -161,8 +161,13 @@ fn a_trace_shows_the_way_and_who_lost() {
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
     assert!(at(&route) < at(&rest) && page.contains("shorter prefix than /cart"), "{page}");
     let before = browser.page("/ui/trace?url=shop.example.com%2Fcart&at=2");
-    assert!(before.contains("No route of the edge matches") && before.contains("at revision 2"), "{before}");
-    assert!(browser.page("/ui/trace?url=other.example.com").contains("is served by no edge"));
+    assert!(
+        before.contains("No route handles the request: it is answered 404.") && before.contains("at revision 2"),
+        "{before}"
+    );
+    assert!(
+        browser.page("/ui/trace?url=other.example.com").contains("No edge serves <code>other.example.com:443</code>.")
+    );
     let malformed = browser.page("/ui/trace?url=ftp%3A%2F%2Fx");
     assert!(malformed.contains("role=\"alert\"") && malformed.contains("write a host and a path"), "{malformed}");
     assert!(malformed.contains("aria-describedby=\"help\"") && malformed.contains("id=\"help\""), "{malformed}");
@@ -317,6 +322,8 @@ fn routes_are_sorted_by_host_and_those_changed_by_hand_are_marked() {
     assert_eq!(server.call("PATCH", &format!("{routes}/{id}"), Some(by_hand)).status, 200);
     let page = browser.page("/ui/routes");
     assert_eq!(page.matches("changed by hand").count(), 1, "{page}");
+    let own = browser.page(&format!("/ui{routes}/{id}").replace("/edges/https/", "/edges/"));
+    assert!(own.contains("<code>/description</code> changed") && own.contains("Put back at the next sync"), "{own}");
     let (_, row) = page.split_once(&format!("/routes/{id}\"")).unwrap();
     assert!(row.split_once("</tr>").unwrap().0.contains("changed by hand"), "{page}");
 }
@@ -348,6 +355,10 @@ fn a_certificate_names_the_hostports_that_present_it() {
     assert!(traced("shop.example.com").contains(certificate.str("/id")));
     assert_eq!(shown(&traced("shop.test")), (false, true));
     assert_eq!(shown(&traced("http://shop.example.com")), (false, false));
+    assert!(
+        traced("shop.example.com").contains("TLS 1.2 or newer") && traced("shop.example.com").contains(">2126-10-27<")
+    );
+    assert!(traced("http://shop.example.com").contains("<p>no TLS</p>"));
     let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
     assert!(overview.contains(told), "{overview}");
 }
