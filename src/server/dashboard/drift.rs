@@ -105,7 +105,7 @@ pub(super) fn when(request: &PageRequest, repair: &DriftRepair<'_>, source: &Sou
         @match repair {
             DriftRepair::NextSync(at) if !at.is_empty() => { "at the next sync, " (due(at, request.now)) },
             DriftRepair::Resumed(until) if !until.is_empty() => {
-                "when the suspension ends, " (time(until, request.now))
+                "when the suspension ends, " (time(until, request.now)) " at " (until)
             },
             DriftRepair::Fixed(Some(Spot { file: Some(file), line, .. })) => {
                 "once the source is valid again. Fix "

@@ -9,7 +9,7 @@ use super::page::PageRequest;
 use crate::model::author::PERSON;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
-use crate::server::operations::history::document::HistoryAuthor;
+use crate::server::operations::history::document::{HistoryAuthor, HistoryItem};
 use crate::server::prelude::*;
 
 /// The digits of a commit that are shown.
@@ -108,16 +108,17 @@ fn age(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The time between two others, in its largest unit. Returns none if they are about the same.
+/// The time between two others, in its largest unit, to the nearest one. Returns none if they are about the same.
 fn span(one: Timestamp, other: Timestamp) -> Option<String> {
     let seconds = one.as_second().saturating_sub(other.as_second()).abs();
+    let nearest = |unit: i64| (seconds + unit / 2) / unit;
     let (count, unit) = match seconds {
         // The clocks of two machines differ.
         ..SOON => return None,
         SOON..MINUTE => (seconds, "second"),
-        MINUTE..HOUR => (seconds / MINUTE, "minute"),
-        HOUR..DAY => (seconds / HOUR, "hour"),
-        DAY.. => (seconds / DAY, "day"),
+        MINUTE.. if nearest(MINUTE) < HOUR / MINUTE => (nearest(MINUTE), "minute"),
+        MINUTE.. if nearest(HOUR) < DAY / HOUR => (nearest(HOUR), "hour"),
+        MINUTE.. => (nearest(DAY), "day"),
     };
     Some(format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
 }
@@ -172,6 +173,16 @@ fn linked(link: Option<&str>, shown: Markup) -> Markup {
 /// The author of a change: a person or a key by its description, and what the change is from. A folder tells nobody.
 /// `forge` is that of the source.
 pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
+    acting(author, "applied", forge)
+}
+
+/// The author of an attempt, and what it did or tried.
+pub(super) fn actor(item: &HistoryItem, forge: &ForgeLinks) -> Markup {
+    acting(&item.author, &item.outcome, forge)
+}
+
+fn acting(author: &HistoryAuthor, outcome: &str, forge: &ForgeLinks) -> Markup {
+    let is_refused = matches!(outcome, "refused" | "failed");
     let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
     let key = if key_description.is_empty() { key_id } else { key_description };
     let is_unknown = commit_author_name.is_empty() && key.is_empty() && author.by != "local";
@@ -186,9 +197,19 @@ pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
         } @else if author.by == "local" {
             b { "command line" }
         }
-        @if let Some(to) = author.rollback_to { " rolled back to revision " (to) }
-        @if author.destroyed { " destroyed" }
-        @if !source.is_empty() { @if !is_unknown { " in " } "source " (source) }
+        @if let Some(to) = author.rollback_to {
+            @if is_refused { " tried to roll back to revision " } @else { " rolled back to revision " }
+            (to)
+        }
+        @if author.destroyed { @if is_refused { " tried to destroy" } @else { " destroyed" } }
+        @if !source.is_empty() {
+            @match outcome {
+                "suspended" | "resumed" => { " " (outcome) " source " },
+                _ if is_unknown => "source ",
+                _ => " in source ",
+            }
+            (source)
+        }
         @if !author.commit.is_empty() { " at " (commit(&author.commit, forge)) }
         @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
     }
@@ -287,6 +308,8 @@ mod tests {
             ("2026-07-03T11:59:01Z", "59 seconds ago"),
             ("2026-07-03T11:59:00Z", "1 minute ago"),
             ("2026-07-03T10:00:00Z", "2 hours ago"),
+            ("2026-07-03T13:59:50Z", "in 2 hours"),
+            ("2026-07-03T12:59:50Z", "in 1 hour"),
             ("2026-07-02T12:00:00Z", "1 day ago"),
             ("2026-07-13T12:00:00Z", "in 10 days"),
             ("2125-07-13T12:00:00Z", "2125-07-13"),
@@ -299,6 +322,14 @@ mod tests {
         assert_eq!(told(lasting("2026-07-03T11:59:09Z", now)), Some("for 51 seconds</time>".to_owned()));
         assert_eq!(told(due("2026-07-03T12:00:02Z", now)), Some("due now</time>".to_owned()));
         assert_eq!(told(due("2026-07-03T12:00:23Z", now)), Some("in 23 seconds</time>".to_owned()));
+    }
+
+    #[test]
+    fn an_attempt_that_was_refused_did_nothing() {
+        let who = HistoryAuthor { by: "local".to_owned(), rollback_to: Some(3), ..HistoryAuthor::default() };
+        let shown = |outcome: &str| acting(&who, outcome, &ForgeLinks::default()).into_string();
+        assert_eq!(shown("applied"), "<b>command line</b> rolled back to revision 3");
+        assert_eq!(shown("refused"), "<b>command line</b> tried to roll back to revision 3");
     }
 
     #[test]

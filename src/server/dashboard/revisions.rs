@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use maud::{Markup, html};
 
 use super::access_effect::compared_revision;
-use super::elements::{Tone, author, badge, choice, nothing, pager, time};
+use super::elements::{Tone, actor, badge, choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -106,7 +106,7 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
                 @if let Some(effect) = &effect { (effect.shown()) }
                 @else if item.revision.is_some() && item.changed > 0 { (badge(Tone::Neutral, "access not compared")) }
             }
-            p { (author(&item.author, &request.forge(&item.author.source))) }
+            p { (actor(item, &request.forge(&item.author.source))) }
             @if !item.message.is_empty() { p.message { (item.message) } }
         }
     }

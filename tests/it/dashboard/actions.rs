@@ -109,6 +109,8 @@ fn a_source_is_suspended_resumed_and_synced() {
     assert!(browser.page("/ui/sources/shop/resume").contains("Fire &lt;b&gt;"));
     assert_eq!(browser.post_own("/ui/sources/shop/resume", "").status, 303);
     assert!(server.call("GET", "/sources/shop", None).json["suspension"].is_null());
+    let timeline = browser.page("/ui/revisions");
+    assert!(timeline.contains(" suspended source shop") && timeline.contains(" resumed source shop"), "{timeline}");
     // The actor in the history is the same as over the API.
     let history = server.call("GET", "/history?limit=2", None);
     for record in 0..2 {
