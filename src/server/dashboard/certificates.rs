@@ -96,7 +96,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
             }
             td data-label="Expires" {
                 @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
-                @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "soon")) " " }
+                @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
                 (time(&at, request.now))
             }
             td data-label="For" { (first_of(&names, MOST_NAMES)) }

@@ -18,7 +18,11 @@ const CONTEXT: usize = 3;
 /// The difference between the fields of a resource before and after a change, as YAML without unset values, as plans have it.
 /// Secrets are hidden already.
 pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
-    let text = |side: Option<&Value>| yaml(side.cloned()).unwrap_or_default();
+    // Nothing has no lines, also if it was all unset.
+    let text = |side: Option<&Value>| match yaml(side.cloned()).unwrap_or_default() {
+        unset if unset.trim_end() == "{}" => String::new(),
+        set => set,
+    };
     let (before, after) = (text(before), text(after));
     let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before.as_str(), after.as_str());
     let mut lines: Vec<(&str, &str, String)> = Vec::new();
@@ -103,6 +107,15 @@ mod tests {
         assert!(shown.contains("<span class=\"removed\">- a: &lt;b&gt;\n</span>"), "{shown}");
         assert!(shown.contains("<span class=\"added\">+ a: &lt;i&gt;\n</span>"), "{shown}");
         assert!(shown.contains("<span class=\"same\">  c: 1\n</span>") && !shown.contains("null"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_removed_leaves_no_empty_line() {
+        let (with, without) = (json!({"compression": {"enabled": true}}), json!({"compression": null}));
+        for (before, after) in [(&with, &without), (&without, &with)] {
+            let shown = fields(Some(before), Some(after)).into_string();
+            assert!(shown.contains("compression:") && !shown.contains("{}"), "{shown}");
+        }
     }
 
     #[test]

@@ -35,9 +35,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let body = html! {
         div.columns {
             section aria-labelledby="sources" { h2 id="sources" { "Is the commit in Git live?" } (live_sources(request, &sources)?) }
-            section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
             section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drift::of_all(request, &sources)) }
             section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
+            section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
             section aria-labelledby="certificates" { h2 id="certificates" { "Certificates that expire" } (certificate_list(request)) }
             section aria-labelledby="gateways" { h2 id="gateways" { "Gateways" } (server_health::gateways(request)) }
             section aria-labelledby="keys" { h2 id="keys" { "Keys in use" } (keys::in_use(request)) }
@@ -102,6 +102,7 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     };
     let recent = headers.iter().enumerate().take_while(is_recent).count();
     let (recent, earlier) = headers.split_at(recent);
+    let more = earlier.iter().filter(|header| header.at.as_second() >= an_hour_ago).count();
     let (mut openings, mut unknown): (Vec<&CommitHeader>, usize) = (Vec::new(), 0);
     for header in earlier.iter().filter(|header| header.revision.is_some() && header.changed > 0) {
         match compared_revision(header.revision, header.changed).and_then(|revision| request.effect(revision)) {
@@ -115,6 +116,7 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     Ok(html! {
         @if recent.is_empty() { (nothing("Nothing has been applied yet.")) }
         ol.timeline { @for header in recent { (entry(header)) } }
+        @if more > 0 { p { "and " (more) " more in the last hour" } }
         @if !openings.is_empty() {
             h3 { "Opened access in the last 24 hours" }
             ol.timeline { @for header in openings.iter().take(MOST_ATTEMPTS) { (entry(header)) } }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::access_effect::{AccessEffect, compared_revision};
 use super::diff;
-use super::elements::{Tone, author, badge, commit, facts, pager, time};
+use super::elements::{Tone, author, badge, commit, facts, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::{HistoryItem, HistoryResource};
@@ -40,6 +40,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         Some(Some(effect)) => effect.counts.clone(),
         _ => number_of(item.changed, "resource"),
     };
+    // What has no resource, such as the end of what a rollback holds back, is a call alone.
+    let details = if item.changed == 0 { request.store().details(revision)? } else { None };
+    let calls = details.map(|details| details.calls()).transpose()?.unwrap_or_default();
     let shown = from.saturating_add(changes.len());
     let next = (shown < item.changed).then(|| shown.to_string());
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
@@ -67,6 +70,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             @if after <= current { a rel="next" href=(request.to(format_args!("revisions/{after}"))) { "Revision " (after) } }
         }
         h2 { "Changes" }
+        @if item.changed == 0 { (nothing("It changed no resource.")) }
+        @for call in calls.iter().take(RESOURCES) { p { (call) } }
         @for change in changes {
             @let effect = AccessEffect::from_change(&change).shown();
             @let link = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some()).and_then(|key| request.to_resource(&key));

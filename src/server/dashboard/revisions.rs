@@ -102,6 +102,7 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
                 " · " (time(&item.created_at, request.now))
                 @if !changed.is_empty() { " · " (changed) }
                 @else if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
+                @else if item.revision.is_some() { " · no resource changed" }
                 " "
                 @if let Some(effect) = &effect { (effect.shown()) }
                 @else if item.revision.is_some() && item.changed > 0 { (badge(Tone::Neutral, "access not compared")) }

@@ -14,18 +14,10 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render)
 /// The most gateways that are shown.
 const MOST_GATEWAYS: usize = 50;
 
-/// Draws the page, the readiness first.
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let AppState { telemetry, sources, .. } = &request.app;
     let inventory = telemetry.inventories.count(&request.snapshot);
     let body = html! {
-        @match readiness(&request.app) {
-            Ok(warnings) => {
-                p { (badge(Tone::Good, "ready")) }
-                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (warning.trim_start_matches("warning: ")) } }
-            },
-            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (reason) },
-        }
         (summary(request))
         h2 { "Loops" }
         @if sources.registry.now().is_empty() { (nothing("The server follows no source.")) }
@@ -81,12 +73,25 @@ fn work(request: &PageRequest) -> Markup {
     }
 }
 
-/// The state of the server in a few lines.
+/// Whether the server is ready, and what it warns of.
+fn ready(request: &PageRequest) -> Markup {
+    html! {
+        @match readiness(&request.app) {
+            Ok(warnings) => {
+                p { (badge(Tone::Good, "ready")) }
+                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (warning.trim_start_matches("warning: ")) } }
+            },
+            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (reason) },
+        }
+    }
+}
+
+/// The state of the server in a few lines, the readiness first.
 pub(super) fn summary(request: &PageRequest) -> Markup {
     let store = request.store();
     let statistics = store.statistics();
     let writer = store.followed_writer();
-    facts(&[
+    let facts = facts(&[
         (
             "Store",
             html! { @match store.health() {
@@ -115,7 +120,8 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
             html! { @let lag = store.copy_lag(); @if lag > 0 { (number_of(usize::try_from(lag).unwrap_or(usize::MAX), "record")) " behind" } },
         ),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
-    ])
+    ]);
+    html! { (ready(request)) (facts) }
 }
 
 /// The gateways that have read from this server, those that are behind first.

@@ -378,6 +378,7 @@ fn what_opened_access_is_told_in_every_list_and_on_the_overview_after_many_chang
     let overview = browser.page("/ui/");
     let (recent, openings) = overview.split_once("Opened access in the last 24 hours").unwrap();
     assert!(!recent.contains("opens access") && recent.matches("<li class=\"attempt\">").count() == 20, "{recent}");
+    assert!(recent.contains(" more in the last hour"), "{recent}");
     assert!(recent.contains("HttpsEdge edghts_") && recent.contains(" created"), "{recent}");
     let link = format!("revisions/{opened}\"");
     assert!(openings.contains(&link) && openings.contains("opens access: without webhook_verification"), "{openings}");

@@ -67,8 +67,8 @@ fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
                     spellcheck="false" placeholder="ew_…"; }
             p { button { "Sign in" } }
         }
-        p { "You see what the API would show to this token, without secrets. The session ends after 30 minutes without a \
-            page, after 8 hours, and when the key is revoked." }
+        p { "You see what the API would show to this token, without secrets. The session ends after 30 minutes of \
+            inactivity, after 8 hours, and when the key is revoked." }
     }
 }
 
