@@ -136,7 +136,7 @@ impl InvariantProof {
         }
     }
 
-    /// Whether it keeps modules, and nothing tells whether a request loses them.
+    /// Keeps modules, and nothing tells whether a request loses them.
     pub(crate) fn lacks_comparison(&self) -> bool {
         !self.keeps.is_empty() && !self.keeps_compared
     }

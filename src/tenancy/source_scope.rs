@@ -147,10 +147,10 @@ impl SourceScope {
         let is_limited = self.roles.as_ref().is_some_and(|roles| !roles.contains(&Role::Admin));
         let is_allowed = match &self.owners {
             Some(owners) => owners.contains(owner.as_str()),
-            None => !is_limited || has_owner(&owner, source, snapshot),
+            // Keys that others create later for the owner do not invalidate one that is there.
+            None => !is_limited || has_key(stored, source) || has_owner(&owner, source, snapshot),
         };
-        // Keys that others create later for the owner do not invalidate one that is there.
-        if !is_allowed && owner != Id::bot_of(source) && !has_key(stored, source) {
+        if !is_allowed && owner != Id::bot_of(source) {
             return Some(other_owner(&owner));
         }
         if is_limited && let Some(fault) = exceeding(key, source, self.hosts.as_deref()) {

@@ -84,7 +84,7 @@ impl Resolution {
     }
 
     /// Counts the resources of the source that nothing declares as those of others: nothing is deleted, so they stay in service.
-    /// Those that were counted before, in the last run or before more was set aside, are counted anew.
+    /// Resources that were counted before, in the last run or before more was set aside, are counted anew.
     pub(crate) fn keep_undeclared(&mut self, snapshot: &Snapshot, source: &str) {
         let is_kept = |it: &&Arc<Entry>| it.is_owned_by(source) && !self.desired.contains_key(&it.key);
         let of_others = self.others.iter().filter(|it| !it.is_owned_by(source));

@@ -32,7 +32,7 @@ use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::model::{Entry, Severity};
+use crate::model::{Entry, Name, Severity};
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
@@ -103,7 +103,11 @@ impl Loaded {
             let own = resolve_offline(self, &alone, source);
             resolved = resolve_offline(&surrounding, &with_source(&others, source, &own.desired), SURROUNDING_OWNER);
         }
-        unseen.extend(resolved.diagnostics.into_iter().filter(|found| found.severity == Severity::Error));
+        // The rest is for the sources that these are, whose names nobody knows.
+        let is_unseen = |found: &Diagnostic| {
+            [Code::UnknownReference, Code::AmbiguousReference].iter().any(|code| found.code == Name::Code(*code))
+        };
+        unseen.extend(resolved.diagnostics.into_iter().filter(is_unseen));
         let told = unseen.into_iter().map(|found| {
             let message = format!("in the surrounding manifests: {}", found.message);
             Diagnostic { severity: Severity::Warning, message, is_surrounding: true, ..found }

@@ -16,6 +16,17 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}",
 /// The resources on a page.
 const RESOURCES: usize = 25;
 
+/// What a revision opened, if it was compared.
+fn opens(compared: Option<Option<&AccessEffect>>) -> Markup {
+    html! { @match compared {
+        Some(Some(effect)) if effect.is_partial => "requests not compared",
+        Some(Some(effect)) if effect.taken_over.is_empty() => "",
+        Some(Some(effect)) => { (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; ")) },
+        Some(None) => "not compared",
+        None => "",
+    } }
+}
+
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let current = request.snapshot.revision;
     let unknown = || {
@@ -57,13 +68,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Undo", html! { @if before > 0 {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
-            ("Opens", html! { @match &compared {
-                Some(Some(effect)) if effect.is_partial => "requests not compared",
-                Some(Some(effect)) if effect.taken_over.is_empty() => "",
-                Some(Some(effect)) => { (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; ")) },
-                Some(None) => "not compared",
-                None => "",
-            } }),
+            ("Opens", opens(compared.as_ref().map(Option::as_deref))),
         ]))
         nav.pager aria-label="Revisions" {
             @if before > 0 { a rel="prev" href=(request.to(format_args!("revisions/{before}"))) { "Revision " (before) } }
