@@ -31,7 +31,8 @@ use super::certificates::unpresented;
 use super::delegated_prefix::{
     ODD, WHOLE, admits, closer_delegation, consents, is_normal, precedes, prefixes_of, wanted_prefix,
 };
-use super::hostports::{hostport_faults, withdrawn_hosts};
+use super::hostports::hostport_faults;
+use super::withdrawn_hosts::withdrawn_hosts;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
 use crate::model::required_secrets::{alike, awaits_secrets};

@@ -18,24 +18,23 @@
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegated_prefix::{WHOLE, prefixes_of};
-use super::delegation::{MOST_LISTED, consent_to_ask_for};
+use super::delegation::consent_to_ask_for;
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::routing::behaviour::wider;
-use crate::syntax::text::{first_of, printable};
+use crate::syntax::text::printable;
 
 /// A host in its normal form, and a port.
 type Address = (String, u16);
 
 /// Whether a source may serve a host that an edge has. Of several edges with the host, the one with the last of these counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum HostConsent {
+pub(super) enum HostConsent {
     /// The edge is its own.
     Own,
     /// The edge delegates all of its paths to the source, which can have the host on other ports.
@@ -48,15 +47,15 @@ enum HostConsent {
 
 impl HostConsent {
     /// What an edge that is not the source's own says about its hosts.
-    fn of_entry(entry: &Entry, edge: &HttpsEdge, source: Option<&str>) -> Self {
+    fn from_entry(entry: &Entry, edge: &HttpsEdge, source: Option<&str>) -> Self {
         match entry.claim {
-            Some(_) => Self::of(edge, source),
+            Some(_) => Self::from_edge(edge, source),
             None => Self::Unowned,
         }
     }
 
     /// What the edge of another source says about its hosts.
-    fn of(edge: &HttpsEdge, source: Option<&str>) -> Self {
+    pub(super) fn from_edge(edge: &HttpsEdge, source: Option<&str>) -> Self {
         let is_given = |source| edge.required_modules.is_none() && delegates_all(edge, source);
         if source.is_some_and(is_given) { Self::Given } else { Self::Missing }
     }
@@ -100,7 +99,7 @@ impl<'s> HostOwners<'s> {
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
-            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::of_entry(entry, edge, source) };
+            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::from_entry(entry, edge, source) };
             for (_, _, (host, port)) in edge.addresses().filter(|(_, text, _)| counts(entry, text)) {
                 let server = HostOwner { entry, port, consent };
                 let at = served.entry((host.clone(), port)).or_insert(server);
@@ -228,7 +227,7 @@ pub(crate) fn add_hostports<'a>(mut edges: impl Iterator<Item = &'a Desired>, sn
     })
 }
 
-fn former<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
+pub(super) fn former<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
     snapshot.get(key).and_then(|former| former.spec_as::<HttpsEdge>())
 }
 
@@ -303,60 +302,6 @@ pub(crate) fn retaken_hostports<'k>(
         }
     }
     found
-}
-
-/// Returns a warning for each edge that no longer consents to hosts that edges of other sources have by its consent.
-pub(super) fn withdrawn_hosts(
-    desired: &BTreeMap<Key, Desired>,
-    snapshot: &Snapshot,
-    source: &str,
-) -> Vec<(Key, Fault)> {
-    let withdrawals = Desired::of_kind(desired, Kind::HttpsEdge).filter_map(|wanted| {
-        let (edge, former) = wanted.spec_as::<HttpsEdge>().zip(former(snapshot, &wanted.key))?;
-        let is_withdrawn = |source: &str| HostConsent::of(edge, Some(source)) == HostConsent::Missing;
-        let given = former.delegates_to.iter().filter(|_| former.required_modules.is_none());
-        let given = given.filter(|it| it.path_prefix == WHOLE).map(|it| it.source.as_str());
-        let from: BTreeSet<&str> = given.filter(|source| is_withdrawn(source)).collect();
-        (!from.is_empty()).then_some((wanted, edge, from))
-    });
-    let withdrawals: Vec<(&Desired, &HttpsEdge, BTreeSet<&str>)> = withdrawals.collect();
-    // By the hosts of these edges, and by the wildcards above them.
-    let (mut by_host, mut by_wider) = (HashMap::<String, Vec<usize>>::new(), HashMap::<String, Vec<usize>>::new());
-    for (index, (_, edge, _)) in withdrawals.iter().enumerate() {
-        for (_, _, (host, _)) in edge.addresses() {
-            wider(&host).for_each(|above| by_wider.entry(above).or_default().push(index));
-            by_host.entry(host).or_default().push(index);
-        }
-    }
-    let mut held: Vec<Vec<String>> = vec![Vec::new(); withdrawals.len()];
-    let all = (!withdrawals.is_empty()).then(|| snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
-    for entry in all.into_iter().flatten() {
-        yield_to_requests();
-        let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|it| it.1 != source) else {
-            continue;
-        };
-        for (_, text, (host, _)) in theirs.addresses() {
-            let above = std::iter::once(host.clone()).chain(wider(&host)).filter_map(|host| by_host.get(&host));
-            let met: BTreeSet<usize> = above.chain(by_wider.get(&host)).flatten().copied().collect();
-            for index in met {
-                let is_from = withdrawals.get(index).is_some_and(|(.., from)| from.contains(owner));
-                if let Some(held) = held.get_mut(index).filter(|_| is_from) {
-                    held.push(format!("`{}` of source `{}`", printable(text), printable(owner)));
-                }
-            }
-        }
-    }
-    let held = withdrawals.into_iter().zip(held).filter(|(_, held)| !held.is_empty());
-    let warning = |((wanted, edge, _), held): ((&Desired, &HttpsEdge, BTreeSet<&str>), Vec<String>)| {
-        let held = first_of(held.iter().map(String::as_str), MOST_LISTED);
-        let name = printable(&wanted.claim.name);
-        let message = format!("HttpsEdge `{name}` no longer leaves hosts to edges that have them: {held}");
-        let field = if edge.required_modules.is_some() { "required_modules" } else { "delegates_to" };
-        let help = "these edges keep their hosts, without the modules that this edge requires, but get no more ports of \
-                    them; ask their owners to remove them, or leave the edge as it was";
-        (wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(field).help(help))
-    };
-    held.map(warning).collect()
 }
 
 /// Returns a fault for the first hostport that a request adds to an edge of a source, or of none, and that overlaps with one

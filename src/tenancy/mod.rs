@@ -10,8 +10,8 @@
 //! docs/explanation/tenancy.md has a table of all such effects, and who decides about each: nobody, the affected source
 //! by consent in its own manifests, or an admin. A new effect needs a row there before it needs code, and a case in
 //! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges
-//! of others, and `delegated_prefix.rs` a route with what its edge delegates; `certificates.rs` says which edge presents
-//! which certificate, and `rights.rs` judges operations by the scope of their actor.
+//! of others, and `delegated_prefix.rs` a route with what its edge delegates; `withdrawn_hosts.rs` warns of consent that is taken
+//! back; `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the scope of their actor.
 //!
 //! # An example
 //!
@@ -32,6 +32,7 @@ mod host_allowlist;
 mod hostports;
 pub(crate) mod rights;
 mod source_scope;
+mod withdrawn_hosts;
 mod write_consent;
 
 pub(crate) use delegation::not_admitted;

@@ -99,8 +99,8 @@ impl Flaw {
         taken_by.map(|entry| &entry.key)
     }
 
-    /// The flaw of requests of which nobody can tell whether they count, and what that depends on.
-    pub(super) fn unless_unknown(self, on: &str) -> Self {
+    /// The flaw of requests of which nobody can tell whether the invariant is about them, because that depends on something.
+    pub(super) fn depending_on(self, on: &str) -> Self {
         let clause = if self.is_certain { format!("{on}, which {}", self.clause) } else { self.clause };
         Self { is_certain: false, clause, ..self }
     }

@@ -97,10 +97,10 @@ impl<'s> Breach<'s> {
                 let is_any_host = !class.hosts().any(|host| host.pattern == request.host);
                 (request, flaw, is_any_host)
             }
-            None => (pattern_of(class), flaw.unless_unknown("whether a client can send such a request"), false),
+            None => (pattern_of(class), flaw.depending_on("whether a client can send such a request"), false),
         };
         let flaw = match invariant.may_concern(&fate) {
-            true => flaw.unless_unknown("the source of the route in the surrounding manifests"),
+            true => flaw.depending_on("the source of the route in the surrounding manifests"),
             false => flaw,
         };
         // A flaw that does not depend on the method is one of each that the invariant is about.

@@ -13,7 +13,7 @@ use std::{
     net::{TcpListener, TcpStream},
     os::fd::OwnedFd,
     process::Stdio,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::activation::PASS_ONE;
@@ -256,36 +256,6 @@ fn a_writer_that_was_stopped_writes_nothing_afterwards_and_follows() {
     for serve in [first, second] {
         assert!(pair.knows(serve, "before").is_some() && pair.knows(serve, "never").is_none());
     }
-}
-
-/// As where the name of the database leads to a standby for a while: nothing that it has counts, and nobody takes its lock.
-#[test]
-fn a_database_that_accepts_no_writes_changes_no_roles() {
-    let Some(postgres) = Postgres::shared() else { return };
-    let (pair, database) = Pair::start(&postgres);
-    let Pair { first, second, .. } = &pair;
-    pair.share("one");
-    let alter = |what: &str| {
-        let sql = format!(
-            "ALTER DATABASE \"{database}\" {what}; SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-             WHERE datname = '{database}' AND application_name LIKE 'edgewright%'"
-        );
-        postgres.psql("postgres", &sql).unwrap();
-    };
-    alter("SET default_transaction_read_only = on");
-    let end = Instant::now() + Duration::from_secs(4);
-    while Instant::now() < end {
-        for (serve, code) in [(first, "ERR_EDGEWRIGHT_STORE_UNAVAILABLE"), (second, "ERR_EDGEWRIGHT_NOT_THE_WRITER")] {
-            let refused = pair.create(serve, "never");
-            assert_eq!((refused.status, refused.code().as_str()), (503, code), "{}", refused.body);
-            assert!(pair.knows(serve, "one").is_some());
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    assert_eq!(second.said().matches("Another server writes to the store").count(), 1, "{}", second.said());
-    alter("RESET default_transaction_read_only");
-    within(CHANGE, "a write", || (pair.create(first, "two").status == 201).then_some(()));
-    within(CHANGE, "the commit", || pair.knows(second, "two"));
 }
 
 #[test]

@@ -15,3 +15,4 @@ pub(crate) mod lints;
 pub(crate) mod mistakes;
 pub(crate) mod root_cause;
 pub(crate) mod route_tests;
+pub(crate) mod surrounding_proofs;

@@ -5,12 +5,22 @@ use serde_json::{Value, json};
 use super::tenancy::gateway::{TLS_EDGE, document, edge};
 use crate::support::{
     git::git,
-    program::{CONFIG, Serve, until},
+    program::{CONFIG, Folder, Serve, until},
     sources::{in_state, repository, status},
 };
 
 /// The scope of a repository that declares keys of editors.
 const EDITORS: &str = ", scope: {kinds: [HttpsEdge, ApiKey], roles: [editor], token_folder: tokens}";
+
+/// Commits a file of the repository, and waits for what a server says of it.
+fn says_of_commit(folder: &Folder, file: &str, text: &str, words: &str) {
+    folder.write(&format!("repo/edge/{file}"), text);
+    git(folder, "-C repo add -A .");
+    git(folder, "-C repo commit -q -m next");
+    let serve = folder.serve("");
+    serve.wait_for(words);
+    serve.stop();
+}
 
 #[test]
 fn a_followed_repository_declares_what_its_scope_says() {
@@ -188,12 +198,7 @@ fn recreate_ids_lets_a_followed_repository_have_ids_that_nobody_had() {
         (TLS_EDGE.to_owned(), "TlsEdge edgtls_0001 by its ID"),
         (stated("edghts_0001"), "Applied"),
     ] {
-        folder.write("repo/edge/lost.yaml", &text);
-        git(&folder, "-C repo add -A .");
-        git(&folder, "-C repo commit -q -m next");
-        let serve = folder.serve("");
-        serve.wait_for(words);
-        serve.stop();
+        says_of_commit(&folder, "lost.yaml", &text, words);
     }
 }
 
@@ -217,12 +222,7 @@ fn a_followed_repository_adopts_routes_only_where_their_edge_delegates_to_it() {
     let route = route["text"].as_str().unwrap();
     for (id, words) in ids.iter().zip(["the present match `/admin/` of this route", "Applied"]) {
         let adopted = route.replace("{name: page}", &format!("{{name: page, id: {id}}}"));
-        folder.write("repo/edge/page.yaml", &adopted);
-        git(&folder, "-C repo add -A .");
-        git(&folder, "-C repo commit -q -m next");
-        let serve = folder.serve("");
-        serve.wait_for(words);
-        serve.stop();
+        says_of_commit(&folder, "page.yaml", &adopted, words);
     }
 }
 

@@ -1,5 +1,7 @@
 //! An address that leads to a standby for a while, as it can during a failover.
 
+use std::time::{Duration, Instant};
+
 use super::{CHANGE, LAG, Pair};
 use crate::support::{
     postgres::Postgres,
@@ -41,4 +43,33 @@ fn servers_conclude_nothing_from_a_standby_and_go_on_with_the_primary() {
         assert!(pair.knows(serve, "two").is_some() && pair.knows(serve, "never").is_none());
         assert!(!serve.said().contains("lost changes"), "{}", serve.said());
     }
+}
+
+#[test]
+fn a_database_that_accepts_no_writes_changes_no_roles() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, database) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    pair.share("one");
+    let alter = |what: &str| {
+        let sql = format!(
+            "ALTER DATABASE \"{database}\" {what}; SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = '{database}' AND application_name LIKE 'edgewright%'"
+        );
+        postgres.psql("postgres", &sql).unwrap();
+    };
+    alter("SET default_transaction_read_only = on");
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        for (serve, code) in [(first, "ERR_EDGEWRIGHT_STORE_UNAVAILABLE"), (second, "ERR_EDGEWRIGHT_NOT_THE_WRITER")] {
+            let refused = pair.create(serve, "never");
+            assert_eq!((refused.status, refused.code().as_str()), (503, code), "{}", refused.body);
+            assert!(pair.knows(serve, "one").is_some());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(second.said().matches("Another server writes to the store").count(), 1, "{}", second.said());
+    alter("RESET default_transaction_read_only");
+    within(CHANGE, "a write", || (pair.create(first, "two").status == 201).then_some(()));
+    within(CHANGE, "the commit", || pair.knows(second, "two"));
 }
