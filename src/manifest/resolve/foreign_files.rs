@@ -53,9 +53,9 @@ pub(crate) fn foreign_document_fault(document: Node<'_>) -> Option<Fault> {
     Some(Fault::new(Code::ApiVersion, message).at("apiVersion").of_key().help(help))
 }
 
-/// Whether a text has the start of a version of this program.
+/// Whether a text has the start of a version of this program, or one of its kinds.
 fn has_name(text: &str) -> bool {
-    text.contains("edgewright/")
+    text.contains("edgewright/") || kinds::KINDS.iter().any(|kind| text.contains(kind.name))
 }
 
 /// Whether a mapping is not meant to be a manifest: it has nothing of one, or the version of another program.

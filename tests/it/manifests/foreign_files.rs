@@ -1,6 +1,6 @@
 //! Files of other programs in a folder of manifests are one finding each, or left out (D26).
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use crate::support::program::Folder;
 
@@ -56,6 +56,16 @@ fn a_wrong_folder_is_a_summary_behind_the_errors_of_manifests() {
         ["did you mean `hostports`?", "… and 25 more errors in files that may not be manifests", "31 files read: 31 "]
     {
         assert!(run.err.contains(said), "{said}: {}", run.all());
+    }
+    // A file that cannot be read but names a kind is meant to be a manifest.
+    for number in 0..7 {
+        folder.write(&format!("m/broken-{number}.json"), "{\"name\": \"a\"\n\"kind\": \"HttpsEdge\"}\n");
+    }
+    let broken = folder.run("validate m");
+    assert!(broken.err.contains("… and 25 more errors in files that may not be"), "{}", broken.all());
+    for number in 0..7 {
+        assert!(broken.err.contains(&format!("m/broken-{number}.json:2:")), "{}", broken.all());
+        fs::remove_file(folder.path(&format!("m/broken-{number}.json"))).unwrap();
     }
     let json = folder.run("validate m --format json");
     assert_eq!(json.out.matches("not a manifest: ").count(), 30, "{}", json.out);
