@@ -6,10 +6,13 @@ use super::prelude::*;
 pub(crate) static LINT: Lint = Lint {
     name: "access-opened",
     default: Level::Warn,
-    summary: "A plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access, lets it admit more or others, or moves requests to a less restricted route.",
-    why: "One removed line among many opens an admin page to everyone, and reviewers miss it. A deleted route opens its \
-          requests, too, if another one without a login takes them, and so does a login whose list of organizations is now empty.",
-    cure: "Restrict access again. If it is to be open, set the annotation `edgewright/lint.access-opened: allow (REASON)` \
-           in the manifest of the resource that has the requests; `edgewright plan --behaviour` lists them.",
+    summary: "A plan opens access: it removes or disables a login, an IP restriction, mutual TLS or another \
+              restriction, lets one admit more or other clients, or moves requests to a less restricted route.",
+    why: "One removed line among many can open an admin page to everyone, and reviewers miss it. Less visible changes \
+          open requests, too: deleting a route if another one without a login then takes them, or emptying a login's \
+          list of organizations.",
+    cure: "Restore the restriction. To open access on purpose, set the annotation `edgewright/lint.access-opened: \
+           allow (REASON)` in the manifest of the resource that receives the requests. `edgewright plan --behaviour` \
+           lists these.",
     check: LintCheck::Plan,
 };

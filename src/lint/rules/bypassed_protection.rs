@@ -20,8 +20,8 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every route to it has one. \
-          Another port of the same host reaches the backend without any.",
-    cure: "Protect the route in the same way, or remove it. A module set shares the configuration of a module.",
+          Another port of the same host reaches the backend without any of them.",
+    cure: "Protect the route in the same way, for example with a shared module set, or remove it.",
     check: LintCheck::Host(check),
 };
 

@@ -18,7 +18,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",
-    why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
+    why: "Clients reject a certificate for another name. A wildcard covers exactly one label: `*.example.com` covers \
+          neither `example.com` nor `a.b.example.com`.",
     cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
     check: LintCheck::Source(check),
 };

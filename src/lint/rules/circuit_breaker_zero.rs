@@ -8,9 +8,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
-    why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \
-          when one of the three is 0, and an unset field is 0.",
-    cure: "Set the fields, for example `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
+    why: "A circuit breaker counts failures in the buckets of its window, and stays open for a time. It cannot work if \
+          one of the three is 0, and an unset field is 0.",
+    cure: "Set the fields, such as `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
            `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),
 };

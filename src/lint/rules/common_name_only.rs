@@ -7,9 +7,11 @@ use crate::model::diagnostics::check::parse_hostport;
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     default: Level::Warn,
-    summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
+    summary: "A certificate has no subject alternative names, or its common name is a host name that is not one of \
+              them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
-    cure: "Reissue the certificate with each host as a subject alternative name, or with another common name if the host is not served.",
+    cure: "Reissue the certificate with each host as a subject alternative name. If the host is not served, use \
+           another common name.",
     check: LintCheck::Edge(check),
 };
 

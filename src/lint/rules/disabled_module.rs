@@ -7,7 +7,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
     default: Level::Allow,
     summary: "A module is configured but disabled.",
-    why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
+    why: "A disabled module looks like protection but has no effect. Modules that are disabled for an hour tend to \
+          stay disabled.",
     cure: "Remove `enabled: false`, or the module; version control keeps the old configuration.",
     check: LintCheck::Edge(check),
 };

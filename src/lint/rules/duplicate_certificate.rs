@@ -9,8 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "duplicate-certificate",
     default: Level::Warn,
     summary: "Two TlsCertificates or two CertificateAuthorities have the same PEM.",
-    why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \
-          another certificate was meant.",
+    why: "The second resource adds nothing, and one of the two is easily forgotten at the next renewal. Often the file \
+          of another certificate was meant.",
     cure: "Remove one of the two resources, or use the other certificate.",
     check: LintCheck::Source(check),
 };

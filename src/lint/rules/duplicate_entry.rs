@@ -16,9 +16,10 @@ use crate::model::{Secrets, Slot};
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     default: Level::Warn,
-    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
-    why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
-          edited. Hostports, teams and organizations are compared in their normal form.",
+    summary: "A list contains an entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, \
+              policy, condition, module set or certificate.",
+    why: "The second entry has no effect. Often it is a copied line that was not edited. Hostports, teams and \
+          organizations are compared in their normal form.",
     cure: "Remove one of the two entries, or correct it.",
     check: LintCheck::EdgeAndManifests(check, check_module_sets),
 };

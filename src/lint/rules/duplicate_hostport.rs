@@ -11,8 +11,10 @@ pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
-    why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and therefore which routes, logins and mutual TLS apply.",
-    cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge: `delegates_to` names the sources that may own an `HttpsEdgeRoute` of it.",
+    why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined \
+          which one, and so which routes, logins and mutual TLS apply.",
+    cure: "Remove the hostport from one of the edges. To combine routes of several teams on one host, share one edge: \
+           `delegates_to` lists the sources that can add routes to it.",
     check: LintCheck::Host(check),
 };
 

@@ -7,7 +7,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "edge-without-hostports",
     default: Level::Warn,
     summary: "An HTTPS edge has routes, but no hostports.",
-    why: "A request selects an edge by the host and port that it is sent to, so no request reaches the routes.",
+    why: "The host and port of a request select its edge, so no request reaches the routes.",
     cure: "Add the hostports that the edge serves, such as `shop.example.com:443`.",
     check: LintCheck::Edge(check),
 };

@@ -9,9 +9,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "email-format",
     default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
-    why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \
-          comparison has no wildcards: `*.example.com` matches nobody, and neither does an address without `@`.",
-    cure: "Write a domain as `example.com`, and an address as `jo@example.com`. List each subdomain.",
+    why: "The domain of a user's address must equal an entry of `email_domains`, and there are no wildcards. So \
+          `@example.com` and `*.example.com` match nobody, and neither does an address without `@`.",
+    cure: "Use the form `example.com` for a domain and `jo@example.com` for an address. List each subdomain.",
     check: LintCheck::Edge(check),
 };
 

@@ -11,9 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, white space, duplicates or empty values.",
-    why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
+    why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact, so an \
           entry in any other form may match nobody.",
-    cure: "Write each email address or domain once, in lower case and without spaces.",
+    cure: "List each email address or domain once, in lower case and without spaces.",
     check: LintCheck::Edge(check),
 };
 

@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
-          fail. The identity provider may also have replaced its keys since then.",
+          fail. The identity provider may also have replaced its keys.",
     cure: "Download the metadata of the identity provider again.",
     check: LintCheck::Edge(check),
 };

@@ -13,7 +13,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
-    why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",
+    why: "Connections fail once the certificate has expired. Automatic renewal usually happens earlier than this, so \
+          it may have stopped working.",
     cure: "Renew the certificate, and replace it before it expires.",
     check: LintCheck::Edge(check),
 };

@@ -9,8 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "expiring-exemption",
     default: Level::Warn,
     summary: "An exemption of an Invariant expires within 30 days.",
-    why: "Once it has expired, the manifests are refused. `certificate_expiry_days` sets another number of days, for this \
-          lint, too.",
+    why: "After that, the manifests are refused. To set another number of days, use `certificate_expiry_days`, which \
+          applies to this lint, too.",
     cure: "Make the invariant hold for these requests and remove the exemption, or agree on a later day with its owner.",
     check: LintCheck::Edge(check),
 };
@@ -22,7 +22,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             if exemption.end().is_some_and(|end| now < end && end.duration_since(now) <= notice) {
                 let (owner, day) = (printable(&exemption.owner), printable(&exemption.expires));
                 let path = Path::from(("exemptions", index)).join("expires");
-                findings.report(key, path, format!("the exemption that `{owner}` answers for expires after {day}"));
+                findings.report(key, path, format!("the exemption of `{owner}` expires after {day}"));
             }
         }
     }

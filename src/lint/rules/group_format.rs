@@ -7,9 +7,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "group-format",
     default: Level::Warn,
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
-    why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \
-          other entry, nobody can log in.",
-    cure: "Write the name of a group, without white space around it, or remove the entry.",
+    why: "Groups are compared exactly, so such an entry matches no group. If the list has no other entry, nobody can \
+          log in.",
+    cure: "Remove the white space around the group's name, or remove the entry.",
     check: LintCheck::Edge(check),
 };
 

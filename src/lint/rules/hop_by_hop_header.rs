@@ -9,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
     why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \
           9110, section 7.6.1). Changing them has no effect, or breaks requests.",
-    cure: "Remove the entry; to forward the host, use a header such as `X-Forwarded-Host`.",
+    cure: "Remove the entry. To forward the host, use a header such as `X-Forwarded-Host`.",
     check: LintCheck::Edge(check),
 };
 

@@ -7,9 +7,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "jwt-incomplete",
     default: Level::Warn,
     summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
-    why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
-          algorithm and a key from a known URL. With one of these lists empty, the module either does not check it, \
-          for example accepting tokens for other applications, or rejects every request.",
+    why: "A request is admitted if its token is from an allowed issuer, for an allowed audience, with an allowed \
+          algorithm and a key from a known URL. If one of these lists is empty, the module either skips the check, and \
+          so accepts for example tokens for other applications, or rejects every request.",
     cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
            `jws.keys.sources.additional_jkus`, or remove the module.",
     check: LintCheck::Edge(check),

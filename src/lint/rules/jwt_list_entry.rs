@@ -16,7 +16,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of a `jwt_validation` list is empty, contains white space, is not a header name, or is a duplicate.",
     why: "Issuers, audiences and token names are compared exactly, so an entry with a stray space matches no token. A \
           duplicate is often a copy that was not edited.",
-    cure: "Write each value once, without white space, and remove empty entries.",
+    cure: "List each value once, without white space, and remove empty entries.",
     check: LintCheck::Edge(check),
 };
 

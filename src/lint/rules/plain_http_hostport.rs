@@ -14,9 +14,10 @@ pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
     default: Level::Warn,
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
-    why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read in transit, and clients present no \
+    why: "Port 80 is plain HTTP, so session cookies and tokens can be read in transit, and clients present no \
           certificates.",
-    cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
+    cure: "Serve the host on port 443 only, or limit the route to that port with a port in its match, such as \
+           `wiki.example.com:443/`.",
     check: LintCheck::Edge(check),
 };
 

@@ -11,7 +11,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
-          prevents that on the network.",
+          prevents that.",
     cure: "Use an `https://` URL.",
     check: LintCheck::Edge(check),
 };

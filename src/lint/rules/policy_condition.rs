@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A policy expression is never true or not a boolean, or has a misspelt variable or function, an operand of the wrong type, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \
           applies: a `deny` lets everything pass.",
-    cure: "Correct the expression so that it is true for the traffic that the policy is for.",
+    cure: "Correct the expression so that it is true for the intended traffic.",
     check: LintCheck::Edge(check),
 };
 

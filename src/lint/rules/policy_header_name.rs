@@ -10,9 +10,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
     default: Level::Warn,
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
-    why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \
-          rejects the policy or sends a malformed message.",
-    cure: "Write the name without spaces, colons and other separators, such as `X-Shop`.",
+    why: "A header name consists of letters, digits and some punctuation (RFC 9110, section 5.6.2). With any other, \
+          the gateway either rejects the policy or sends a malformed message.",
+    cure: "Remove spaces, colons and other separators from the name, as in `X-Shop`.",
     check: LintCheck::Edge(check),
 };
 

@@ -9,9 +9,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "public-email-domain",
     default: Level::Warn,
     summary: "`email_domains` of an `oauth` provider contain the domain of a public mail service.",
-    why: "One match in any allow list gives access. Everyone can create an address under the domain of a public mail \
-          service, so the narrower lists next to it restrict nobody.",
-    cure: "Remove the domain, and add the users who have an address under it to `email_addresses`.",
+    why: "Anyone can create an address under the domain of a public mail service, and one match in any allow list \
+          gives access. So narrower lists next to it restrict nobody.",
+    cure: "Remove the domain, and list the users with such an address in `email_addresses`.",
     check: LintCheck::Edge(check),
 };
 

@@ -9,7 +9,7 @@ use super::prelude::*;
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
     default: Level::Warn,
-    summary: "A route has no enabled backend, and no policy that responds by itself.",
+    summary: "A route has no enabled backend, and no policy that responds itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",
     cure: "Add or enable a `backend`, or remove the route. To reject requests on purpose, add an inbound policy with a `deny` action.",
     check: LintCheck::Edge(check),

@@ -9,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of `scopes` is empty or contains white space, or the scopes of `oidc` lack `openid`.",
     why: "Scopes are joined with spaces and contain none themselves (RFC 6749, section 3.3). A request without `openid` \
           is not an OpenID Connect request, so the provider returns no ID token and nobody can log in.",
-    cure: "Write each scope as an entry of its own, such as `[openid, email]`.",
+    cure: "List each scope as a separate entry, such as `[openid, email]`.",
     check: LintCheck::Edge(check),
 };
 

@@ -8,8 +8,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
-    why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
-          that was committed once must be replaced.",
+    why: "Many people can read a version-controlled manifest, and the history keeps every version. A secret that was \
+          committed once must be replaced.",
     cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
     check: LintCheck::Manifests(check),
 };

@@ -9,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
-    why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
+    why: "White space around a credential usually comes from copying it, and makes every verification or login fail.",
     cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
     check: LintCheck::Edge(check),
 };

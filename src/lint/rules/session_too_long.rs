@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     default: Level::Warn,
     summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
-    why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \
+    why: "Durations are in seconds, so a very large one was probably meant in milliseconds. A timeout or interval \
           longer than the session never takes effect.",
     cure: "Set all durations in seconds, and `inactivity_timeout` and `auth_check_interval` shorter than \
            `maximum_duration`.",

@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
-    why: "The backend and modules of the route have no effect, although the manifest suggests otherwise.",
+    why: "The backend and modules of the route have no effect, although the manifest suggests that they do.",
     cure: "Remove the route, or change its host or path to one that no other route matches. On an edge that passes TLS through, match only a host.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     default: Level::Deny,
     summary: "An entry of `organizations` under `github` of an enabled `oauth` is not a slug.",
-    why: "GitHub knows organizations by their slugs. Any other text, such as a display name or a URL, matches nobody.",
+    why: "GitHub identifies organizations by their slugs. Any other text, such as a display name or a URL, matches \
+          nobody.",
     cure: "Use the slug of the organization, such as `example-shop`.",
     check: LintCheck::Edge(check),
 };

@@ -7,8 +7,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
-    why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
-          key is allowed.",
+    why: "Labels are searched by key, so nobody finds a resource with a misspelt one. Without a list in the \
+          configuration file, every key is allowed.",
     cure: "Use an allowed key, or add the key to the list in the configuration file.",
     check: LintCheck::Manifests(check),
 };

@@ -10,7 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
-    why: "Everyone who can reach the edge can reach the backend. This is right for a public site, but an internal service leaks data.",
+    why: "Everyone who can reach the edge can reach the backend. This is right for a public site, but exposes an \
+          internal service.",
     cure: "Add `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies` to the route, or `mutual_tls` to the edge. For public routes, allow this lint with an annotation.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The path of a match contains a query, a wildcard, a placeholder, a regular expression, a character that is percent-encoded in a URL, or a broken percent-encoding.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \
           `/api/*` matches only a path with an asterisk, so the route receives no requests.",
-    cure: "Write the path as it is in the URL, without a query. To match everything below a path, use `path_prefix` and \
+    cure: "Use the path as it is in the URL, without a query. To match everything below a path, use `path_prefix` and \
            end the match with `/`.",
     check: LintCheck::Edge(check),
 };

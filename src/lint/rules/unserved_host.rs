@@ -16,8 +16,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
-    why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
-          that host. So `checkout` matches the host `checkout`, not the path `/checkout`.",
+    why: "Everything before the first slash of a match is a host, so `checkout` means the host `checkout`, not the \
+          path `/checkout`. A request reaches a route only if its edge serves that host.",
     cure: "Start a path with `/`. If the match is for a host, add the host to the edge's `hostports`, or move the route \
            to the edge that serves it.",
     check: LintCheck::Host(check),

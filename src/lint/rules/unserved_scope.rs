@@ -8,10 +8,10 @@ pub(crate) static LINT: Lint = Lint {
     name: "unserved-scope",
     default: Level::Warn,
     summary: "No edge of this source or of another one serves a host in the scope of an Invariant.",
-    why: "An invariant about requests that nobody serves refuses nothing. A mistyped host in its scope leaves the hosts open \
-          that it is meant to protect.",
-    cure: "Correct the host in `scope`, or set the annotation `edgewright/lint.unserved-scope: allow` until an edge serves \
-           it.",
+    why: "An invariant about hosts that nobody serves protects nothing. If a host is mistyped, the intended one is \
+          unprotected.",
+    cure: "Correct the host in `scope`. If an edge will serve it later, set the annotation \
+           `edgewright/lint.unserved-scope: allow` until then.",
     check: LintCheck::Source(check),
 };
 

@@ -9,8 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     default: Level::Warn,
     summary: "No edge of this source or of another one uses a CertificateAuthority in `mutual_tls`.",
-    why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
-          lacks the `mutual_tls` that it is supposed to have.",
+    why: "A certificate authority only validates client certificates. An unused one is a leftover, or an edge lacks \
+          the `mutual_tls` that it should have.",
     cure: "Add the authority to the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
     check: LintCheck::Source(check),
 };

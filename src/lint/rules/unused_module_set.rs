@@ -8,8 +8,8 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \
-          that it is supposed to have. Sets of a source without routes, and sets of surrounding manifests (--with), \
-          are meant for other sources and are not checked.",
+          that it should have. Sets of a source without routes, and sets of surrounding manifests (--with), are not \
+          checked: they are meant for other sources.",
     cure: "Add the set to the `modules_from` of a route, or remove the set. If routes of other sources use it, add their folders with --with, or set the annotation `edgewright/lint.unused-module-set: allow`.",
     check: LintCheck::Manifests(check),
 };

@@ -12,7 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
     why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \
-          key, and the secret must be its public part; no webhook passes with anything else, such as an API key.",
+          key, and the secret must be its public key. With anything else, such as an API key, no webhook passes.",
     cure: "Remove the secret for `sns`. For `sendgrid`, use the verification key from the settings of its event webhook.",
     check: LintCheck::Edge(check),
 };

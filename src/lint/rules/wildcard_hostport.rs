@@ -9,7 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
-    why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
+    why: "The closer name gets the traffic. A login on the wildcard edge seems to protect every name below it, but \
+          does not protect this one.",
     cure: "If the exception is intended, allow this lint for the edge with an annotation. Otherwise serve the name from only one of the two edges.",
     check: LintCheck::Host(check),
 };

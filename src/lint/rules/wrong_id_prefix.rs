@@ -16,7 +16,8 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An ID has the prefix of the wrong kind of resource, such as a backend's in place of an IP policy's, has its prefix in upper case, or contains a variable or an invisible character.",
     why: "Backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API rejects only \
           IDs with the prefix of a kind of this service. An ID with the prefix of another kind was usually copied from \
-          the wrong place, and refers to nothing. So does an ID with a variable: variables in strings are not expanded.",
+          the wrong place, and refers to nothing. An ID with a variable refers to nothing either, because variables in \
+          strings are not expanded.",
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
            a TLS edge, `esb_…` for an event subscription. Render templates before edgewright reads the manifests.",
     check: LintCheck::Edge(check),
