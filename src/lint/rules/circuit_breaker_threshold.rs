@@ -7,8 +7,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
     default: Level::Warn,
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
-    why: "The circuit opens at this error rate. An unset field is 0, too, so the circuit opens even if no request \
-          fails.",
+    why: "The circuit opens at this error rate. At 0, which is also the value of an unset field, it opens even if no \
+          request fails.",
     cure: "Set a rate above 0, such as `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),
 };

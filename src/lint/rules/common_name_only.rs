@@ -7,8 +7,8 @@ use crate::model::diagnostics::check::parse_hostport;
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     default: Level::Warn,
-    summary: "A certificate has no subject alternative names, or its common name is a host name that is not one of \
-              them.",
+    summary: "A certificate has no subject alternative names, or its common name is a host name that they do not \
+              cover.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
     cure: "Reissue the certificate with each host as a subject alternative name. If the host is not served, use \
            another common name.",
