@@ -7,6 +7,8 @@ pub enum Admittance {
     Nobody,
     /// Some requests or all.
     Somebody,
+    /// Everybody: it has no rule about who is admitted.
+    Everybody,
     /// The configuration does not tell: it evaluates an expression, or admits either everyone or nobody.
     Unknown,
 }

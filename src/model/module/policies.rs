@@ -149,7 +149,7 @@ impl Module for Policies {
         match outcome(&self.inbound) {
             StepOutcome::Refused | StepOutcome::Redirected => Admittance::Nobody,
             _ if self.can_keep_out() => Admittance::Unknown,
-            _ => Admittance::Somebody,
+            _ => Admittance::Everybody,
         }
     }
 
@@ -214,10 +214,10 @@ mod tests {
         assert!(!policies(&["log"], &["deny"]).restricts_access());
         assert!(!policies(&[], &[]).restricts_access());
         let harmless = policies(&["add-headers", "remove-headers", "Log", "compress-response"], &["deny"]);
-        assert!(!harmless.restricts_access() && Module::admits(&harmless) == Admittance::Somebody);
+        assert!(!harmless.restricts_access() && Module::admits(&harmless) == Admittance::Everybody);
         // A limit stops requests, and admits everybody.
         let limit = policies(&["log", "rate-limit", "circuit-breaker"], &[]);
-        assert!(!limit.restricts_access() && Module::admits(&limit) == Admittance::Somebody);
+        assert!(!limit.restricts_access() && Module::admits(&limit) == Admittance::Everybody);
         for unknown in ["deny", "redirect", "custom-response", "jwt-validation", "of-tomorrow"] {
             assert_eq!(Module::admits(&policies(&["rate-limit", unknown], &[])), Admittance::Unknown, "{unknown}");
         }

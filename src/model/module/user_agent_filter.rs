@@ -54,6 +54,11 @@ impl Module for UserAgentFilter {
         vec![("allow".into(), self.allow.len()), ("deny".into(), self.deny.len())]
     }
 
+    fn admits(&self) -> Admittance {
+        let has_patterns = !self.allow.is_empty() || !self.deny.is_empty();
+        if has_patterns { Admittance::Somebody } else { Admittance::Everybody }
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         self.steps_with(request, &mut CompiledPatterns::default())
     }

@@ -285,8 +285,10 @@ impl<'s> JudgedRequests<'_, 's> {
         let (mut doubt, mut passed, mut passing) = (None, String::new(), None);
         for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
             let is_policy = met.slot.name == Policies::SLOT;
-            if is_policy && !met.module.restricts_access() {
-                passed = format!("; `{}` admit everybody", met.slot.name);
+            if met.module.admits() == Admittance::Everybody {
+                let verb = if is_policy { "admit" } else { "admits" };
+                passed = format!("; `{}` {verb} everybody", met.slot.name);
+                passing = passing.or(Some(met.slot.name).filter(|_| !is_policy));
                 continue;
             }
             let steps = met.module.steps(request);

@@ -1,8 +1,8 @@
-//! Policies that refuse every request: nothing behind them breaks an invariant.
+//! Modules that refuse every request, behind which nothing breaks an invariant, and those that refuse none.
 
 use serde_json::{Value, json};
 
-use super::{answer, change, denying, edge, invariant, proven, route};
+use super::{answer, change, denying, edge, invariant, proven, refuted, route};
 use crate::routing::invariant::ProofAnswer;
 use crate::routing::tests::with;
 
@@ -34,4 +34,23 @@ fn behind_a_policy_that_refuses_everybody_nothing_is_open() {
         ]
     };
     assert_eq!(change(&keeps(&always, super::login()), &keeps(&always, json!({}))).len(), 1);
+}
+
+#[test]
+fn a_filter_without_patterns_is_no_filter() {
+    let required = |any: Value| invariant(json!({"requires_any": any}));
+    let wiki = || edge("wiki", "shop", "wiki.example.com:443", json!({}));
+    let filtered = |any: Value, filter: Value| {
+        let more = json!({"user_agent_filter": filter});
+        answer(&[required(any), wiki(), route("wiki", "shop", "/", more)])
+    };
+    let alone = || json!(["user_agent_filter"]);
+    for patterns in [json!({"deny": ["bot"]}), json!({"allow": ["^shop-app/"]})] {
+        assert_eq!(filtered(alone(), patterns.clone()), proven(), "{patterns}");
+    }
+    let open = "`GET https://wiki.example.com/` reaches the backend `bkd_1` without `user_agent_filter`; \
+                `user_agent_filter` admits everybody";
+    assert_eq!(filtered(alone(), json!({})), refuted(open));
+    // Another module of the list is enough.
+    assert_eq!(filtered(json!(["user_agent_filter", "backend"]), json!({})), proven());
 }
