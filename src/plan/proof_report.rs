@@ -5,15 +5,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::model::kind::invariant::{Invariant, InvariantScope};
-use crate::model::{Entry, Snapshot};
-use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove, prove_change};
+use crate::model::kind::invariant::{Invariant, InvariantScope, UnprovenLevel};
+use crate::model::{Entry, Key, Path, Snapshot};
+use crate::routing::invariant::{Breach, Proof, ProofAnswer, Unseen, is_refused, prove, prove_change, prove_seen};
 use crate::syntax::text::printable;
+
+/// The file and line of a field of a resource, if a manifest declares it.
+pub(crate) type Declared<'d> = &'d dyn Fn(&Key, &Path) -> Option<String>;
 
 /// The answers about all invariants of a state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProofReport {
-    /// The invariants, oldest first.
+    /// The invariants, oldest first; those of manifests that are not applied last, in the order of files and lines.
     pub invariants: Vec<InvariantProof>,
 }
 
@@ -40,6 +43,9 @@ pub struct InvariantProof {
     pub keeps: Vec<String>,
     /// Whether `keeps` has an earlier state to be compared with: that of a store or server. Manifests alone have none.
     pub keeps_compared: bool,
+    /// What the answer depends on that was not seen, as clauses: at most ten. Only manifests alone do not show everything.
+    #[serde(default)]
+    pub unseen: Vec<String>,
     /// Requests that break it, or of which nobody can tell, one for each edge or route: at most ten of each sort.
     pub requests: Vec<ProofRequest>,
 }
@@ -57,26 +63,33 @@ pub struct ProofRequest {
     pub reason: String,
     /// The way: edge, route and modules.
     pub way: String,
+    /// The file and line to correct, such as `shop/shop.yaml:7`; absent if the manifests declare nothing to correct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// How to meet the invariant there; absent without a place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
 }
 
 impl ProofReport {
     /// The answers about the invariants of the state of a store at a time. Each change to it was judged by what they keep.
     pub(crate) fn new(state: &Snapshot, now: Timestamp) -> Self {
-        Self::described(&prove(state, now), state, true)
+        Self::described(&prove(state, now), state, true, &|_, _| None)
     }
 
     /// The answers about the invariants of the state after a change.
-    pub(crate) fn of_change(before: &Snapshot, after: &Snapshot, now: Timestamp) -> Self {
-        Self::described(&prove_change(before, after, now), after, true)
+    pub(crate) fn of_change(before: &Snapshot, after: &Snapshot, now: Timestamp, declared: Declared<'_>) -> Self {
+        Self::described(&prove_change(before, after, now), after, true, declared)
     }
 
-    /// The answers about the invariants of a state that no other one precedes.
-    pub(crate) fn of_first_state(state: &Snapshot, now: Timestamp) -> Self {
-        Self::described(&prove(state, now), state, false)
+    /// The answers about the invariants of a state without a store, from which something is missing.
+    pub(crate) fn of_manifests(state: &Snapshot, unseen: &[Unseen], now: Timestamp, declared: Declared<'_>) -> Self {
+        Self::described(&prove_seen(state, unseen, now), state, false, declared)
     }
 
-    fn described(proofs: &[Proof<'_>], state: &Snapshot, has_former: bool) -> Self {
-        Self { invariants: proofs.iter().map(|proof| InvariantProof::new(proof, state, has_former)).collect() }
+    fn described(proofs: &[Proof<'_>], state: &Snapshot, has_former: bool, declared: Declared<'_>) -> Self {
+        let described = proofs.iter().map(|proof| InvariantProof::new(proof, state, has_former, declared));
+        Self { invariants: described.collect() }
     }
 
     /// The number of invariants with an answer.
@@ -91,21 +104,23 @@ impl ProofReport {
 }
 
 impl InvariantProof {
-    fn new(proof: &Proof<'_>, state: &Snapshot, has_former: bool) -> Self {
+    fn new(proof: &Proof<'_>, state: &Snapshot, has_former: bool, declared: Declared<'_>) -> Self {
         let entry: &Entry = proof.entry;
         let spec = entry.spec_as::<Invariant>();
+        let denies = spec.is_some_and(|it| it.unproven == UnprovenLevel::Deny);
         Self {
             invariant: entry.name().unwrap_or(entry.key.id.as_str()).to_owned(),
             source: entry.source().map(str::to_owned),
             description: spec.map(|it| it.description.clone()).unwrap_or_default(),
             scope: spec.map(|it| it.scope.clone()).unwrap_or_default(),
             answer: proof.answer(),
-            refuses: proof.breaches.iter().any(is_refused),
+            refuses: proof.breaches.iter().any(is_refused) || (denies && !proof.unseen.is_empty()),
             classes: proof.classes,
             exempt: proof.exempt,
             keeps: spec.map(|it| it.keeps.clone()).unwrap_or_default(),
             keeps_compared: has_former,
-            requests: proof.breaches.iter().map(|breach| ProofRequest::new(breach, state)).collect(),
+            unseen: proof.unseen.clone(),
+            requests: proof.breaches.iter().map(|breach| ProofRequest::new(breach, state, declared)).collect(),
         }
     }
 
@@ -126,19 +141,15 @@ impl InvariantProof {
         }
     }
 
-    /// What it keeps; none if that is nothing.
+    /// What it keeps; none if that is nothing, or was not compared.
     pub(crate) fn kept(&self) -> Option<String> {
-        let names = self.keeps.join(", ");
-        match (self.keeps.is_empty(), self.keeps_compared) {
-            (true, _) => None,
-            (false, true) => Some(format!("kept at each change: {names}")),
-            (false, false) => Some(format!("keeps not compared: no earlier state ({names})")),
-        }
+        let is_kept = !self.keeps.is_empty() && self.keeps_compared;
+        is_kept.then(|| format!("kept at each change: {}", self.keeps.join(", ")))
     }
 
-    /// Keeps modules, and nothing tells whether a request loses them.
-    pub(crate) fn lacks_comparison(&self) -> bool {
-        !self.keeps.is_empty() && !self.keeps_compared
+    /// The lines about what was not seen.
+    pub(crate) fn unseen_lines(&self) -> impl Iterator<Item = String> {
+        self.unseen.iter().map(|unseen| format!("depends on {unseen}"))
     }
 
     /// The advice if no edge serves requests in the scope.
@@ -164,13 +175,19 @@ impl InvariantProof {
 }
 
 impl ProofRequest {
-    fn new(breach: &Breach<'_>, state: &Snapshot) -> Self {
+    fn new(breach: &Breach<'_>, state: &Snapshot, declared: Declared<'_>) -> Self {
+        let (culprit, invariant) = (breach.culprit(), &breach.invariant.key);
+        let of_culprit = declared(culprit, &breach.flaw.path).map(|place| (place, culprit, true));
+        let place = of_culprit.or_else(|| Some((declared(invariant, &Path::root())?, invariant, false)));
+        let (place, help) = place.map(|(place, key, is_at)| (place, breach.cure(state, key, is_at))).unzip();
         Self {
             certain: breach.flaw.is_certain,
             method: breach.request.method.clone(),
             url: breach.url(),
             reason: breach.flaw.clause.clone(),
             way: breach.way(state),
+            place,
+            help,
         }
     }
 

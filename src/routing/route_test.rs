@@ -20,6 +20,10 @@ use crate::model::traffic::{RequestVerdict, Stage, TracedRequest, host_name};
 use crate::model::{Claim, FieldPath, Key, MatchType};
 use crate::syntax::text::printable;
 
+/// Why a test with the source of a surrounding resource does not pass: nobody can tell whether it is that source.
+const UNNAMED_SOURCE: &str =
+    ": surrounding manifests do not tell their source, so write the name alone, or test with --server";
+
 /// Runs tests on a state.
 pub(crate) struct RouteTester<'s> {
     edges: EdgeTable<'s>,
@@ -110,7 +114,8 @@ impl<'s> RouteTester<'s> {
                 continue;
             };
             let taken = key.map_or_else(|| format!("no {field}"), |key| format!("the {field} {}", self.name(key)));
-            report(field.into(), format!("{taken} takes it, not `{}`", printable(expected)));
+            let unknown = if key.is_some_and(|key| self.may_mean(key, expected)) { UNNAMED_SOURCE } else { "" };
+            report(field.into(), format!("{taken} takes it, not `{}`{unknown}", printable(expected)));
         }
         let outcome = &way.treatment.outcome;
         let verdict = outcome.verdict();
@@ -165,11 +170,13 @@ impl<'s> RouteTester<'s> {
         if claim.name == expected {
             return claim.source == self.edges.state().source || !self.declares(key, expected);
         }
-        // Surrounding manifests do not say which source they are.
-        let is_source = |source: &str| claim.source == source || claim.source == SURROUNDING_OWNER;
-        // Both can contain slashes.
-        let source = expected.strip_suffix(claim.name.as_str()).and_then(|source| source.strip_suffix('/'));
-        source.is_some_and(is_source)
+        source_before(expected, &claim.name) == Some(claim.source.as_str())
+    }
+
+    /// Whether a name with a source may mean a surrounding resource: its manifests do not tell of which source they are.
+    fn may_mean(&self, key: &Key, expected: &str) -> bool {
+        let claim = self.edges.state().claim(key).filter(|claim| claim.source == SURROUNDING_OWNER);
+        claim.and_then(|claim| source_before(expected, &claim.name)).is_some()
     }
 
     /// Whether the own source has another resource of a name beside one of another source.
@@ -233,6 +240,11 @@ impl RequestWay<'_> {
         }
         found
     }
+}
+
+/// The source in a name that means a resource with its source. Both can contain slashes.
+fn source_before<'n>(expected: &'n str, name: &str) -> Option<&'n str> {
+    expected.strip_suffix(name)?.strip_suffix('/')
 }
 
 /// Names in quotes, in their order.

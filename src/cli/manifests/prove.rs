@@ -122,8 +122,7 @@ impl Args {
                 let snapshot = store.snapshot();
                 let prepared = Prepared::load(options);
                 let planned = prepared.plan(&snapshot);
-                let state = prepared.with_surrounding_invariants(&snapshot);
-                let (source, proofs) = (report_source(source), Some(planned.proofs(&state, source)));
+                let (source, proofs) = (report_source(source), Some(prepared.proofs(&snapshot, &planned)));
                 let report = planned.report_with("prove", Detail::Effects);
                 Report { source, proofs, plan: None, refusals: Vec::new(), ..report }
             }));
@@ -131,15 +130,23 @@ impl Args {
         Ok(during("Proving", || {
             let loaded = load(tree.as_ref());
             let validated = validate_loaded(&loaded, &lints, source);
-            let proofs = Some(validated.proofs_without_store(&loaded.surrounding_state(source), source));
-            Report { source: report_source(source), proofs, ..validated.report("prove") }
+            let (proofs, unseen) = validated.proofs_without_store(&loaded, source);
+            let mut report =
+                Report { source: report_source(source), proofs: Some(proofs), ..validated.report("prove") };
+            if !is_unjudged(&report) {
+                report.diagnostics.extend(unseen);
+            }
+            report
         }))
     }
 
     fn conclude(&self, report: &Report, judged: usize) -> CommandResult {
-        match self.reads_manifests() {
-            true => self.output.announce(report)?,
-            false => diagnostics::diagnostics(&report.diagnostics),
+        // An answer has its findings.
+        let is_answered = judged > 0 && self.output.shows_text();
+        let others = report.diagnostics.iter().filter(|it| !is_answered || !is_of_answer(it));
+        diagnostics::diagnostics(&others.cloned().collect::<Vec<_>>());
+        if self.reads_manifests() {
+            diagnostics::count(&report.diagnostics, report.files);
         }
         if self.output.shows_text() {
             let unjudged = || "not judged: the manifests have errors\n".to_owned();
@@ -162,6 +169,13 @@ fn is_unjudged(report: &Report) -> bool {
     report.diagnostics.iter().any(|it| it.severity == Severity::Error && !is_judged(it))
 }
 
+/// Whether a finding is part of an answer. The warning of routes that break an invariant only without those of other sources is
+/// in none.
+fn is_of_answer(it: &Diagnostic) -> bool {
+    let is_broken = it.code == Name::Code(Code::InvariantBroken) && it.severity == Severity::Error;
+    is_broken || it.code == Name::Code(Code::InvariantUnproven)
+}
+
 /// The answers for a terminal.
 fn text(proofs: &ProofReport) -> String {
     let mut out: String = proofs.invariants.iter().map(lines).collect();
@@ -177,9 +191,13 @@ fn lines(proof: &InvariantProof) -> String {
     if let Some(kept) = proof.kept() {
         add(&kept);
     }
+    proof.unseen_lines().for_each(|line| add(&line));
     for request in &proof.requests {
         add(&request.line());
         add(&format!("  {}", request.way));
+        if let Some((place, help)) = request.place.as_ref().zip(request.help.as_ref()) {
+            add(&format!("  {place}: {help}"));
+        }
     }
     out
 }
@@ -203,6 +221,7 @@ mod tests {
             exempt,
             keeps: Vec::new(),
             keeps_compared: false,
+            unseen: Vec::new(),
             requests: Vec::new(),
         };
         let proven = lines(&proof(ProofAnswer::Proven, 12, 1));
@@ -218,12 +237,12 @@ mod tests {
         assert_eq!(proof(ProofAnswer::Depends, 0, 0).coverage(), "over no class of requests", "too many of them");
         let all = ProofReport { invariants: vec![proof(ProofAnswer::Depends, 2, 0), unused] };
         assert_eq!(answers(&all), "2 invariants: 0 proven, 1 unused, 1 depends");
-        let alone = InvariantProof { keeps: vec!["oidc".to_owned()], ..proof(ProofAnswer::Proven, 1, 0) };
-        let told = "over 1 class of requests\n         keeps not compared: no earlier state (oidc)\n";
+        let revision = "a revision to compare with".to_owned();
+        let kept = InvariantProof { keeps: vec!["oidc".to_owned()], ..proof(ProofAnswer::Proven, 1, 0) };
+        let alone = InvariantProof { answer: ProofAnswer::Depends, unseen: vec![revision], ..kept.clone() };
+        let told = "over 1 class of requests\n         depends on a revision to compare with\n";
         assert!(lines(&alone).ends_with(told), "{}", lines(&alone));
-        let compared = InvariantProof { keeps_compared: true, ..alone.clone() };
+        let compared = InvariantProof { keeps_compared: true, ..kept };
         assert!(lines(&compared).ends_with("kept at each change: oidc\n"), "{}", lines(&compared));
-        let both = ProofReport { invariants: vec![alone, compared] };
-        assert_eq!(answers(&both), "2 invariants: 2 proven; keeps of 1 not compared");
     }
 }

@@ -74,6 +74,16 @@ impl Declarations {
         self.raised_lints.extend(other.raised_lints);
     }
 
+    /// Takes the resources of a kind away, with their names and IDs.
+    pub(crate) fn take(&mut self, kind: Kind) -> Vec<Arc<Declaration>> {
+        let name = kind.info().name;
+        self.names.retain(|it| it.kind != name);
+        self.ids.retain(|(_, it)| it.kind != name);
+        let (taken, others) = std::mem::take(&mut self.resources).into_iter().partition(|it| it.kind == kind);
+        self.resources = others;
+        taken
+    }
+
     /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
     /// its identity.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {

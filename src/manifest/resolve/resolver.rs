@@ -14,6 +14,7 @@ use crate::manifest::load::declaration::Declaration;
 use crate::manifest::load::kinds::MODULE_SET;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::required_secrets::required_secrets;
 use crate::model::{Cause, Entry, Path, Suggestions};
 use crate::tenancy::delegation::has_routes_elsewhere;
@@ -26,6 +27,14 @@ const MOST_PLACES: usize = 10;
 pub(crate) fn resolve_offline(loaded: &Loaded, surrounding: &Snapshot, source: &str) -> Resolution {
     let mut known = StoreNames::new(surrounding, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
     known.offline = true;
+    resolve_known(known)
+}
+
+/// Like [`resolve_offline`], for the manifests that surround those of `source`.
+pub(super) fn resolve_beside(surrounding: &Loaded, others: &Snapshot, source: &str) -> Resolution {
+    let options = ResolveOptions { source: SURROUNDING_OWNER, prune: true, recreate_ids: true };
+    let mut known = StoreNames::new(others, options, surrounding);
+    (known.offline, known.beside) = (true, Some(source));
     resolve_known(known)
 }
 

@@ -160,7 +160,8 @@ impl<'a> NameScope<'_, 'a> {
         }
     }
 
-    /// The id of a resource of a source, by its name there. Surrounding manifests do not tell of which source they are.
+    /// The id of a resource of a source, by its name there. Surrounding manifests do not tell of which source they are, but not of
+    /// the one that they surround. Whatever is proven with one of theirs depends on that (`SurroundingState::unseen`).
     fn find_in(self, kind: Kind, source: &str, name: &str) -> Option<Id> {
         let declared = || self.ids.get(&(kind, name)).cloned();
         let stored = |owner: &str| {
@@ -170,8 +171,9 @@ impl<'a> NameScope<'_, 'a> {
         };
         let own = self.known.source;
         let found = if source == own { declared().or_else(|| stored(own)) } else { stored(source) };
-        let is_of_any = own == SURROUNDING_OWNER;
-        found.or_else(|| if is_of_any { declared() } else { stored(SURROUNDING_OWNER) })
+        let may_surround = source != own && self.known.beside != Some(source);
+        let surrounding = || if own == SURROUNDING_OWNER { declared() } else { stored(SURROUNDING_OWNER) };
+        found.or_else(|| may_surround.then(surrounding).flatten())
     }
 
     /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under

@@ -17,6 +17,9 @@
 //! Surrounding resources can be on edges of the source, as routes that it delegates to. So where they need names that they do not
 //! declare, they are resolved again beside the resources of the source.
 //!
+//! Invariants are answered one by one, and nothing refers to them. So each gets an ID of its own, however many have its name:
+//! they can be of several sources. What else the state does not show is [`Unseen`] (D120): of two edges of one name it has the first.
+//!
 //! # What it never does
 //!
 //! Nothing here is planned, pruned, linted or counted. A set of the source hides one of the same name.
@@ -25,14 +28,58 @@ use std::iter;
 
 use foldhash::HashSet;
 
-use super::resolver::resolve_offline;
+use super::origin::DocumentKey;
+use super::resolution::Resolution;
+use super::resolver::{resolve_beside, resolve_offline};
 use super::surrounding_declarations::SurroundingDeclarations;
-use crate::manifest::load::declaration::ModuleSet;
+use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
 use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::key::derived_id;
 use crate::model::{Entry, Name, Severity};
+use crate::routing::invariant::{Unseen, depend_on};
+
+/// The state of a store that has the surrounding resources, as far as their manifests tell.
+#[derive(Debug, Default)]
+pub(crate) struct SurroundingState {
+    /// The state.
+    pub(crate) state: Snapshot,
+    /// Warnings of what the manifests declare and the state lacks: of two declarations of one name, it has the first.
+    pub(crate) told: Vec<Diagnostic>,
+    /// The declarations that the state lacks, or has without a part.
+    incomplete: Vec<Unseen>,
+    /// The declarations of the surrounding resources.
+    origins: Origins,
+}
+
+impl SurroundingState {
+    /// What is missing in a state that has the resources of a source beside the surrounding ones: also the edges that routes name
+    /// by their IDs. `own` has the declarations of the source.
+    pub(crate) fn unseen(&self, state: &Snapshot, own: &Origins) -> Vec<Unseen> {
+        let mut unseen = self.incomplete.clone();
+        let declared = own.iter().chain(&self.origins);
+        for (key, route) in declared.filter(|(key, _)| key.kind == Kind::HttpsEdgeRoute) {
+            let Some((edge, named)) = key.parent_key().zip(route.parent.as_deref()) else { continue };
+            let clause = match (state.get(&edge), named.rsplit_once('/')) {
+                (None, _) => format!(
+                    "the edge `{}`, which no manifest declares: add --store or --server",
+                    printable(edge.id.as_str())
+                ),
+                // Surrounding manifests do not tell of which source they are.
+                (Some(found), Some((source, name))) if found.is_owned_by(SURROUNDING_OWNER) => format!(
+                    "whether the surrounding edge `{}` is of source `{}`: add --store or --server",
+                    printable(name),
+                    printable(source)
+                ),
+                _ => continue,
+            };
+            unseen.push(Unseen::new(clause).about(route.spec.as_ref()));
+        }
+        unseen
+    }
+}
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
@@ -79,62 +126,126 @@ impl Loaded {
 
     /// A state without a store, with the surrounding resources of this run in place of those of an earlier one.
     pub(crate) fn with_surrounding(&self, state: &Snapshot, source: &str) -> Snapshot {
-        self.resolve_surrounding(state, source).0
+        self.resolve_surrounding(state, source).state
     }
 
-    /// Like [`Self::with_surrounding`], with warnings of what surrounding manifests declare and the state lacks: of two declarations
-    /// of one name, it has the first.
-    pub(crate) fn resolve_surrounding(&self, state: &Snapshot, source: &str) -> (Snapshot, Vec<Diagnostic>) {
+    /// Like [`Self::with_surrounding`], with what the state does not show.
+    pub(crate) fn resolve_surrounding(&self, state: &Snapshot, source: &str) -> SurroundingState {
         let mut declared = self.surrounding().clone();
+        let invariants = declared.take(Kind::Invariant);
         let is_surrounding = |entry: &Entry| entry.is_owned_by(SURROUNDING_OWNER);
-        if declared.resources.is_empty() && !state.iter().any(|entry| is_surrounding(entry)) {
-            return (state.clone(), Vec::new());
+        let is_empty = declared.resources.is_empty() && invariants.is_empty();
+        if is_empty && !state.iter().any(|entry| is_surrounding(entry)) {
+            return SurroundingState { state: state.clone(), ..SurroundingState::default() };
         }
-        let mut unseen = Vec::new();
-        declared.report_duplicates(&mut unseen);
+        let mut told = Vec::new();
+        declared.report_duplicates(&mut told);
         // The sets of the source are surrounding ones for the others.
         let beside = SurroundingDeclarations::from_files([self.declared().clone()]);
         let count = declared.resources.len();
         let surrounding = Loaded { declared: OnceLock::from(declared), surrounding: beside, ..Loaded::default() };
         let others = replace(state, |entry| !is_surrounding(entry), iter::empty());
-        let mut resolved = resolve_offline(&surrounding, &others, SURROUNDING_OWNER);
+        let mut resolved = resolve_beside(&surrounding, &others, source);
         if resolved.desired.len() < count {
-            let alone = replace(&others, |_| true, resolved.desired.values().map(entry_of));
+            let alone = replace(&others, |_| true, entries(&resolved.desired));
             let own = resolve_offline(self, &alone, source);
-            resolved = resolve_offline(&surrounding, &with_source(&others, source, &own.desired), SURROUNDING_OWNER);
+            resolved = resolve_beside(&surrounding, &with_source(&others, source, &own.desired), source);
         }
         // The rest is for the sources that these are, whose names nobody knows.
-        let is_unseen = |found: &Diagnostic| {
+        let is_unknown = |found: &Diagnostic| {
             [Code::UnknownReference, Code::AmbiguousReference].iter().any(|code| found.code == Name::Code(*code))
         };
-        unseen.extend(resolved.diagnostics.into_iter().filter(is_unseen));
-        let told = unseen.into_iter().map(|found| {
-            let message = format!("in the surrounding manifests: {}", found.message);
-            Diagnostic { severity: Severity::Warning, message, is_surrounding: true, ..found }
-        });
-        let told = told.collect();
-        (replace(state, |entry| !is_surrounding(entry), resolved.desired.values().map(entry_of)), told)
+        told.extend(std::mem::take(&mut resolved.diagnostics).into_iter().filter(is_unknown));
+        for found in &mut told {
+            found.message = format!("in the surrounding manifests: {}", found.message);
+            (found.severity, found.is_surrounding) = (Severity::Warning, true);
+        }
+        let incomplete = self.incomplete(surrounding.declared(), &resolved);
+        let state = replace(&others, |_| true, entries(&resolved.desired));
+        let state = with_invariants(&state, &invariants, source, |_| false);
+        SurroundingState { state, told, incomplete, origins: resolved.origins }
     }
 
-    /// A state with the surrounding invariants, also in place of those with the same IDs that differ.
-    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot, source: &str) -> Snapshot {
-        let surrounding = self.surrounding_state(source);
-        let differs =
-            |entry: &&Arc<Entry>| state.get(&entry.key).is_none_or(|known| !known.spec().same(entry.spec().as_ref()));
-        let declared = surrounding.newest_first(Kind::Invariant, None, u64::MAX);
-        let added: BTreeMap<Key, &Arc<Entry>> =
-            declared.filter(differs).map(|entry| (entry.key.clone(), entry)).collect();
-        if added.is_empty() {
-            return state.clone();
-        }
-        replace(state, |entry| !added.contains_key(&entry.key), added.values().map(|entry| Entry::clone(entry)))
+    /// The surrounding declarations that are not in a state, or not as a whole: of which others have the name, or that refer to
+    /// something that nobody can tell.
+    fn incomplete(&self, declared: &Declarations, resolved: &Resolution) -> Vec<Unseen> {
+        let placed: HashSet<*const Declaration> = resolved.origins.values().map(Arc::as_ptr).collect();
+        let faulty = resolved.faulty.iter().filter_map(|key| resolved.origins.get(key));
+        let lost = declared.resources.iter().filter(|it| !placed.contains(&Arc::as_ptr(it)));
+        let found: Vec<&Arc<Declaration>> = lost.chain(faulty).filter(|it| depend_on(it.kind)).collect();
+        // An edge stands for its routes.
+        let whole: HashSet<DocumentKey> =
+            found.iter().filter(|it| !it.origin.is_entry()).map(|it| it.origin.document_key()).collect();
+        let is_told = |it: &Declaration| !it.origin.is_entry() || !whole.contains(&it.origin.document_key());
+        let told = found.into_iter().filter(|it| is_told(it));
+        told.map(|it| {
+            let identity = (it.kind, &it.parent, &it.name);
+            let namesakes = self.surrounding().resources.iter();
+            let namesakes: Vec<_> =
+                namesakes.filter(|other| (other.kind, &other.parent, &other.name) == identity).collect();
+            let parent = it.parent.as_deref().map(|parent| format!("{parent}/")).unwrap_or_default();
+            let name = format!("{} `{}`", it.kind.info().name, printable(&format!("{parent}{}", it.name)));
+            let unseen = Unseen::new(match namesakes.len() {
+                0 | 1 => format!("{name}, about which the surrounding manifests are incomplete or ambiguous"),
+                _ => format!("{name}, which the surrounding manifests declare more than once"),
+            });
+            namesakes.into_iter().fold(unseen, |unseen, it| unseen.about(it.spec.as_ref()))
+        })
+        .collect()
     }
+
+    /// A state with the surrounding invariants beside those that it has, and beside those that a source declares.
+    pub(crate) fn with_surrounding_invariants(
+        &self,
+        state: &Snapshot,
+        source: &str,
+        desired: &BTreeMap<Key, Desired>,
+    ) -> Snapshot {
+        let declared = self.surrounding().resources.iter().filter(|it| it.kind == Kind::Invariant);
+        let invariants: Vec<Arc<Declaration>> = declared.cloned().collect();
+        with_invariants(state, &invariants, source, |key| desired.contains_key(key))
+    }
+}
+
+/// A state with more invariants, each under the next free ID of its name. One that another source than `source` has already is not
+/// answered twice.
+fn with_invariants(
+    state: &Snapshot,
+    declared: &[Arc<Declaration>],
+    source: &str,
+    is_taken: impl Fn(&Key) -> bool,
+) -> Snapshot {
+    let mut declared: Vec<&Arc<Declaration>> = declared.iter().collect();
+    declared.sort_by(|one, other| one.origin.file.source.name.cmp(&other.origin.file.source.name));
+    let mut added: Vec<Entry> = Vec::new();
+    for it in declared {
+        let is_same = |entry: &Entry| entry.name() == Some(&*it.name) && entry.spec().same(it.spec.as_ref());
+        let mut known = state.newest_first(Kind::Invariant, None, u64::MAX).filter(|entry| !entry.is_owned_by(source));
+        if known.any(|entry| is_same(entry)) || added.iter().any(is_same) {
+            continue;
+        }
+        let id = |number| derived_id(Kind::Invariant, None, &it.name, &[], number);
+        let is_free =
+            |key: &Key| state.get(key).is_none() && !is_taken(key) && added.iter().all(|entry| entry.key != *key);
+        let key = (0..u32::MAX).map(|number| Key::new(Kind::Invariant, id(number))).find(is_free);
+        let claim = Arc::new(Claim::new(SURROUNDING_OWNER, &*it.name));
+        let entry = key.map(|key| Entry::new(key, Arc::clone(&it.spec), Timestamp::UNIX_EPOCH, 0));
+        added.extend(entry.map(|entry| Entry { claim: Some(claim), ..entry }));
+    }
+    if added.is_empty() { state.clone() } else { replace(state, |_| true, added.into_iter()) }
 }
 
 /// A state in which a source has other resources.
 pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
     let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);
-    replace(state, stays, desired.values().map(entry_of))
+    replace(state, stays, entries(desired))
+}
+
+/// The entries of desired resources, those of a kind in the order of files and lines.
+fn entries(desired: &BTreeMap<Key, Desired>) -> impl Iterator<Item = Entry> {
+    let mut wanted: Vec<&Desired> = desired.values().collect();
+    wanted.sort_by_key(|it| (it.key.kind, it.position));
+    wanted.into_iter().map(entry_of)
 }
 
 /// The entry of a desired resource.

@@ -153,8 +153,8 @@ fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
 fn invariant(proof: &InvariantProof) -> TestCase {
     let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
     let unused = (proof.answer == ProofAnswer::Unused).then(|| legal(&proof.coverage()));
-    let uncompared = proof.kept().filter(|_| proof.lacks_comparison()).map(|kept| legal(&kept));
-    let text = requests.chain(unused).chain(uncompared).collect::<Vec<_>>().join("\n");
+    let unseen = proof.unseen_lines().map(|line| legal(&line));
+    let text = unseen.chain(requests).chain(unused).collect::<Vec<_>>().join("\n");
     let (class, name) = ("invariant", legal(&proof.full_name()));
     if !proof.refuses {
         return TestCase { class, name, failure: None, output: text };

@@ -52,17 +52,12 @@ pub(crate) fn tested(tests: &TestReport) -> String {
     format!("{} tested: {} passed{other}", number_of(tests.results.len(), "request"), tests.count(TestOutcome::Passed))
 }
 
-/// The counts of invariants by their answers, and of those with modules to keep that nothing was compared with.
+/// The counts of invariants by their answers.
 pub(crate) fn answers(proofs: &ProofReport) -> String {
     let counts = ProofAnswer::ALL.map(|answer| (answer, proofs.count(answer)));
     let counts = counts.into_iter().filter(|(answer, count)| *count > 0 || *answer == ProofAnswer::Proven);
     let counts: Vec<String> = counts.map(|(answer, count)| format!("{count} {}", answer.as_str())).collect();
-    let mut line = format!("{}: {}", number_of(proofs.invariants.len(), "invariant"), counts.join(", "));
-    let uncompared = proofs.invariants.iter().filter(|it| it.lacks_comparison()).count();
-    if uncompared > 0 {
-        line += &format!("; keeps of {uncompared} not compared");
-    }
-    line
+    format!("{}: {}", number_of(proofs.invariants.len(), "invariant"), counts.join(", "))
 }
 
 /// Returns the notice to reviewers about a plan for a store that does not exist.

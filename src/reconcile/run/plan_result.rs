@@ -210,6 +210,12 @@ impl PlanResult {
         self.warn_about_kept();
     }
 
+    /// The file and line of a field of a declared resource.
+    pub(super) fn declared_at(&self, key: &Key, path: &Path) -> Option<String> {
+        let place = self.origins.get(key)?.origin.place(path, FaultTarget::Value);
+        Some(format!("{}:{}", place.file.name, place.line_column().0))
+    }
+
     /// The results of the route tests, for a report.
     pub(crate) fn test_report(&self) -> TestReport {
         self.tests.report(&self.desired)
@@ -256,7 +262,7 @@ pub(super) fn exposures(plan: &Plan, origins: &Origins, severity: Severity) -> V
 }
 
 /// A diagnostic at a field of the manifest of a resource, if there is one.
-fn placed(origins: &Origins, key: Option<&Key>, path: &Path, found: Diagnostic) -> Diagnostic {
+pub(super) fn placed(origins: &Origins, key: Option<&Key>, path: &Path, found: Diagnostic) -> Diagnostic {
     match key.and_then(|key| origins.get(key)) {
         Some(declaration) => found.at(declaration.origin.place(path, FaultTarget::Value)),
         None => found,

@@ -33,9 +33,11 @@ use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::LintMemo;
 use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
+use crate::manifest::resolve::surrounding::SurroundingState;
 use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
 use crate::manifest::{self, Loaded};
 use crate::model::{Entry, JsonError, Kind, Name};
+use crate::plan::proof_report::ProofReport;
 use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
@@ -91,7 +93,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
-    let (surrounding, unseen) = loaded.resolve_surrounding(&Snapshot::default(), source);
+    let SurroundingState { state: surrounding, told, .. } = loaded.resolve_surrounding(&Snapshot::default(), source);
     let (resolved, now) = (resolve_offline(loaded, &surrounding, source), clock::now());
     let mut resolved = judge(loaded, resolved, lints, None, now);
     if resolved.has_errors() {
@@ -102,7 +104,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
     if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding) {
-        resolved.diagnostics.extend(unseen);
+        resolved.diagnostics.extend(told);
     }
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }
@@ -148,9 +150,10 @@ impl Prepared {
         self.loaded.surrounding_state(&self.options.source)
     }
 
-    /// A state with the invariants of the surrounding manifests.
-    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot) -> Snapshot {
-        self.loaded.with_surrounding_invariants(state, &self.options.source)
+    /// The answers about the invariants of a state and of the surrounding manifests once the source has what a plan found desired.
+    pub(crate) fn proofs(&self, snapshot: &Snapshot, planned: &PlanResult) -> ProofReport {
+        let source = &self.options.source;
+        planned.proofs(&self.loaded.with_surrounding_invariants(snapshot, source, &planned.desired), source)
     }
 
     /// Sets the clock that tells the time of the lints.

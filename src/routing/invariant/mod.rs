@@ -11,8 +11,9 @@
 //! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
 //! there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
 //! [`prove_change`] the state after a change, and [`enforce`] the change, of which it looks only at what the change can affect
-//! (`changed_requests.rs`). That takes long, so it is done before a commit, and counts in it unless others have changed what it
-//! depends on ([`VerdictInputs`]).
+//! (`changed_requests.rs`). For manifests without a store, [`prove_seen`] also counts what these do not show ([`Unseen`]). A proof
+//! takes long, so it is done before a commit, and counts in it unless others have changed what it depends on
+//! ([`VerdictInputs`]).
 //!
 //! # An example
 //!
@@ -36,6 +37,7 @@ mod requirement;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod verdict_inputs;
 
 pub(crate) use behind_others::broken_behind_others;
@@ -45,4 +47,5 @@ pub(crate) use changed_requests::depend_on;
 pub use proof::ProofAnswer;
 pub(crate) use proof::{Proof, prove};
 pub(crate) use standing::Breach;
+pub(crate) use unseen::{Unseen, prove_seen};
 pub(crate) use verdict_inputs::VerdictInputs;

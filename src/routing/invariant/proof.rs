@@ -30,6 +30,8 @@ pub(crate) struct Proof<'s> {
     pub(crate) exempt: usize,
     /// The first requests that break it or may, one for each edge or route to blame.
     pub(crate) breaches: Vec<Breach<'s>>,
+    /// What the answer depends on that the state does not show, as clauses.
+    pub(crate) unseen: Vec<String>,
 }
 
 /// The answer to the question whether an invariant holds.
@@ -52,6 +54,7 @@ impl Proof<'_> {
     /// Whether the invariant holds.
     pub(crate) fn answer(&self) -> ProofAnswer {
         match self.breaches.iter().map(|breach| breach.flaw.is_certain).max() {
+            None if !self.unseen.is_empty() => ProofAnswer::Depends,
             // A mistyped host would be proven otherwise.
             None if self.classes == 0 && self.exempt == 0 => ProofAnswer::Unused,
             None => ProofAnswer::Proven,
@@ -136,6 +139,7 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
         classes,
         exempt,
         breaches: breaches.into_vec(),
+        unseen: Vec::new(),
     });
     proofs.collect()
 }

@@ -151,6 +151,11 @@ impl<'s> Breach<'s> {
 
     /// How to meet the invariant, and on a line of its own the way of the request.
     fn help(&self, state: &Snapshot, key: &Key, is_at_culprit: bool) -> String {
+        format!("{}\nway: {}", self.cure(state, key, is_at_culprit), self.way(state))
+    }
+
+    /// How to meet the invariant, for whoever changes a resource.
+    pub(crate) fn cure(&self, state: &Snapshot, key: &Key, is_at_culprit: bool) -> String {
         let cure = match self.flaw.cure.as_str() {
             "" => "check what this depends on",
             cure => cure,
@@ -165,7 +170,7 @@ impl<'s> Breach<'s> {
             ),
             None => cure.to_owned(),
         };
-        format!("{cure}, or {}\nway: {}", self.exemption(state, key), self.way(state))
+        format!("{cure}, or {}", self.exemption(state, key))
     }
 
     /// How whoever changes a resource gets an exemption.

@@ -22,6 +22,8 @@ pub(crate) struct StoreNames<'a> {
     pub recreate_ids: bool,
     /// Whether there is no store to look up identifiers in.
     pub offline: bool,
+    /// The source that the manifests surround, if they are surrounding ones. None of these is of that source.
+    pub beside: Option<&'a str>,
     pub loaded: &'a Loaded,
     /// Indexed when the first name is looked up.
     names: OnceLock<NameIndex<'a>>,
@@ -69,7 +71,8 @@ impl<'a> StoreNames<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, options: ResolveOptions<'a>, loaded: &'a Loaded) -> Self {
         let ResolveOptions { source, prune, recreate_ids } = options;
         let (names, routes_elsewhere) = (OnceLock::new(), OnceLock::new());
-        Self { snapshot, source, prune, recreate_ids, offline: false, loaded, names, routes_elsewhere }
+        let (offline, beside) = (false, None);
+        Self { snapshot, source, prune, recreate_ids, offline, beside, loaded, names, routes_elsewhere }
     }
 
     fn names(&self) -> &NameIndex<'a> {

@@ -148,10 +148,7 @@ impl<'a> ReconciliationJob<'a> {
         if self.request.routing {
             self.routing = Some(review::routing_of_plan(&snapshot, &prepared, &planned)?);
         }
-        self.proofs = self.request.proofs.then(|| {
-            let state = prepared.with_surrounding_invariants(&snapshot);
-            planned.proofs(&state, &self.options.source)
-        });
+        self.proofs = self.request.proofs.then(|| prepared.proofs(&snapshot, &planned));
         if self.request.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
             let saved = self.saved(&prepared.masked().plan(&snapshot), Secrets::Masked)?;

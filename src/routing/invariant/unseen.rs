@@ -1,0 +1,122 @@
+//! What a state does not show of the configuration that it stands for: no answer that it could change is `proven`.
+//!
+//! # The problem
+//!
+//! Manifests without a store are a part of the configuration. They can have routes on an edge that only a store has, and
+//! surrounding manifests can declare a name twice, of which the state has one. A proof of what is left would say yes to
+//! requests that it has not seen.
+//!
+//! # The idea
+//!
+//! Whoever makes the state says what is missing in it, and which requests that can be about. An answer starts from there: it
+//! is `depends` for every invariant whose scope has such requests, unless a request that is seen breaks the invariant.
+//!
+//! For example, two surrounding files declare an edge `shop`. The answer about `shop.example.com`, which one of the two serves,
+//! depends on `shop`. The answer about `wiki.example.com` does not.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::proof::{Proof, prove};
+use crate::model::kind::invariant::{Invariant, InvariantScope};
+use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Snapshot};
+use crate::routing::behaviour::{PathBeginnings, RequestScope};
+use crate::routing::selector::Selector;
+
+/// The most that is told of what an answer depends on.
+const MOST_TOLD: usize = 10;
+
+/// Something that a state does not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// What it is, as in "depends on …".
+    clause: String,
+    /// The hosts that it is about; none for every host.
+    hosts: Vec<String>,
+    /// The beginnings of the paths that it is about; none for every path.
+    paths: BTreeSet<String>,
+}
+
+impl Unseen {
+    /// Something that can be about any request.
+    pub(crate) fn new(clause: String) -> Self {
+        Self { clause, hosts: Vec::new(), paths: BTreeSet::new() }
+    }
+
+    /// Notes that it is about the requests of an edge or a route.
+    #[must_use]
+    pub(crate) fn about(mut self, spec: &dyn AnyResource) -> Self {
+        if let Some(edge) = spec.as_any().downcast_ref::<HttpsEdge>() {
+            self.hosts.extend(edge.addresses().map(|(_, _, (host, _))| host));
+        }
+        let route = spec.as_any().downcast_ref::<HttpsEdgeRoute>();
+        self.paths.extend(route.and_then(Selector::from_route).map(|selector| selector.path.to_owned()));
+        self
+    }
+
+    /// Whether requests in a scope may be among those that it is about.
+    fn concerns(&self, scope: &InvariantScope) -> bool {
+        let hosts = RequestScope::new(&scope.hosts, &[]);
+        let meets_host = self.hosts.is_empty() || self.hosts.iter().any(|host| hosts.meets(host));
+        let paths = PathBeginnings::new(self.paths.iter().map(String::as_str).collect());
+        let any_path = self.paths.is_empty() || scope.path_prefixes.is_empty();
+        meets_host && (any_path || scope.path_prefixes.iter().any(|prefix| paths.meet(prefix)))
+    }
+}
+
+/// Judges each invariant of a state without a store, from which something is missing. What an invariant `keeps` is unseen, too:
+/// no revision precedes the state.
+pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timestamp) -> Vec<Proof<'s>> {
+    let mut proofs = prove(state, now);
+    for proof in &mut proofs {
+        let entry = proof.entry;
+        let Some(spec) = entry.spec_as::<Invariant>() else { continue };
+        let concerned = unseen.iter().filter(|it| it.concerns(&spec.scope));
+        let clauses: BTreeSet<&str> = concerned.map(|it| it.clause.as_str()).collect();
+        // Without requests, none can lose anything.
+        let is_compared = spec.keeps.is_empty() || proof.classes == 0;
+        let revision = || {
+            format!(
+                "a revision to compare with, for what it keeps ({}): add --store or --server",
+                spec.keeps.join(", ")
+            )
+        };
+        let former = (!is_compared).then(revision);
+        proof.unseen = former.into_iter().chain(clauses.into_iter().map(str::to_owned)).take(MOST_TOLD).collect();
+    }
+    proofs
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::Kind;
+    use crate::routing::tests::{route, spec_of};
+
+    #[test]
+    fn what_is_unseen_concerns_the_scopes_that_share_requests_with_it() {
+        let edge = spec_of(Kind::HttpsEdge, &json!({"hostports": ["shop.example.com:443", "*.eu.example.com:443"]}));
+        let route = spec_of(Kind::HttpsEdgeRoute, &route("/docs/", json!({})));
+        let unseen = || Unseen::new("it".to_owned());
+        let concerns = |unseen: &Unseen, scope: Value| {
+            let scope: InvariantScope = serde_json::from_value(scope).unwrap_or_default();
+            unseen.concerns(&scope)
+        };
+        let hosts = |host: &str| json!({"hosts": [host]});
+        let paths = |prefix: &str| json!({"path_prefixes": [prefix]});
+        for host in ["shop.example.com", "*.example.com", "a.eu.example.com"] {
+            assert!(concerns(&unseen().about(edge.as_ref()), hosts(host)), "{host}");
+        }
+        assert!(!concerns(&unseen().about(edge.as_ref()), hosts("wiki.example.com")));
+        for prefix in ["/", "/docs", "/docs/guides/"] {
+            assert!(concerns(&unseen().about(route.as_ref()), paths(prefix)), "{prefix}");
+        }
+        assert!(!concerns(&unseen().about(route.as_ref()), paths("/admin")));
+        for all in [hosts("wiki.example.com"), paths("/admin"), json!({})] {
+            assert!(concerns(&unseen(), all.clone()), "{all}");
+        }
+    }
+}
