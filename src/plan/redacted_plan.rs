@@ -30,7 +30,7 @@ pub struct RedactedPlan {
     /// The number of changes whose drift was not looked up, because the plan is large and has drift.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unexamined_drift: usize,
-    /// How requests are treated differently; absent unless it was asked for, and for a plan that was refused.
+    /// How requests are treated differently; absent unless it was asked for, and for a plan with refusals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<BehaviourDiff>,
 }

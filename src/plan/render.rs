@@ -55,18 +55,23 @@ pub(crate) fn pieces(plan: &RedactedPlan, paint: Paint) -> impl Iterator<Item = 
     changes.chain(iter::once_with(move || conclusion(plan, paint)))
 }
 
+/// How a plan treats requests differently; empty if that was not asked for.
+pub(crate) fn behaviour_text(plan: &RedactedPlan, paint: Paint) -> String {
+    let mut out = String::new();
+    let Some(diff) = &plan.behaviour else { return out };
+    let _ = writeln!(out, "{}", behaviour::summary(diff, plan.is_empty(), &plan.uncompared()));
+    for (opens, line) in behaviour::lines(diff) {
+        let (sign, style) = if opens { ("! ", Style::new().red()) } else { ("  ", Style::new()) };
+        let _ = paint.put(&mut out, style, &format!("{sign}{}", escaped(&line)));
+        out.push('\n');
+    }
+    out.push('\n');
+    out
+}
+
 /// The number of changes, after all that a text shows of a plan.
 pub(super) fn conclusion(plan: &RedactedPlan, paint: Paint) -> String {
-    let (mut last, summary) = (String::new(), plan.summary());
-    if let Some(diff) = &plan.behaviour {
-        let _ = writeln!(last, "{}", behaviour::summary(diff, plan.is_empty(), &plan.uncompared()));
-        for (opens, line) in behaviour::lines(diff) {
-            let (sign, style) = if opens { ("! ", Style::new().red()) } else { ("  ", Style::new()) };
-            let _ = paint.put(&mut last, style, &format!("{sign}{}", escaped(&line)));
-            last.push('\n');
-        }
-        last.push('\n');
-    }
+    let (mut last, summary) = (behaviour_text(plan, paint), plan.summary());
     if plan.unexamined_drift > 0 {
         let _ = writeln!(last, "Drift is not shown for {} of the changes.", plan.unexamined_drift);
     }

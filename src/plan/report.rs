@@ -1,5 +1,6 @@
 //! The report of a command, independent of its format.
 
+use super::behaviour::BehaviourDiff;
 use super::proof_report::ProofReport;
 use super::redacted_plan::RedactedPlan;
 use super::test_report::TestReport;
@@ -16,6 +17,8 @@ pub struct Report {
     pub diagnostics: Vec<Diagnostic>,
     /// The plan, if planning succeeded.
     pub plan: Option<RedactedPlan>,
+    /// The plan that only invariants refuse, without its calls, if its effect on requests was asked for.
+    pub refused: Option<RedactedPlan>,
     /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
     /// The number of files read.
@@ -48,6 +51,12 @@ impl Report {
     /// Whether the manifests have errors.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
+    }
+
+    /// How requests are treated differently, if that was asked for, with the plan: also with one that invariants refuse.
+    pub(crate) fn behaviour(&self) -> Option<(&RedactedPlan, &BehaviourDiff)> {
+        let plan = self.plan.as_ref().or(self.refused.as_ref())?;
+        Some((plan, plan.behaviour.as_ref()?))
     }
 
     /// Whether the plan was made without secrets that its reader does not see: it may change more than it shows.

@@ -11,7 +11,7 @@ use crate::cli::prelude::*;
 use crate::plan::format::{Format, render};
 use crate::plan::overview::overview;
 use crate::plan::redacted_plan::{Detail, LARGE, RedactedPlan};
-use crate::plan::render::pieces;
+use crate::plan::render::{behaviour_text, pieces};
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
@@ -49,10 +49,14 @@ impl Output {
         self.format == Format::Text || self.output.is_some()
     }
 
-    /// Prints the diagnostics and the plan. Fails if stdout does: a plan that could not be shown must not be applied.
+    /// Prints the diagnostics and the plan, or the effect on requests of one that invariants refuse. Fails if stdout does: a plan
+    /// that could not be shown must not be applied.
     pub(in crate::cli) fn announce(&self, report: &Report) -> Result<(), Failure> {
         diagnostics::diagnostics(&report.diagnostics);
         let Some(plan) = &report.plan else {
+            if let Some(refused) = report.refused.as_ref().filter(|_| self.shows_text()) {
+                unless_closed(write(behaviour_text(refused, paint()).as_bytes()))?;
+            }
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };

@@ -265,6 +265,7 @@ pub(crate) fn to_report(sent: &mut ReportDocument, validated: &[&PlanResult]) ->
         diagnostics: diagnostics(&sent.diagnostics),
         refusals: diagnostics(&sent.refusals),
         plan: sent.plan.take(),
+        refused: sent.refused_plan.take(),
         tests: sent.tests.take(),
         proofs: sent.proofs.take(),
         page: sent.page.take(),

@@ -26,9 +26,7 @@ pub(crate) fn render(report: &Report) -> String {
     if let Some(note) = store_note(report) {
         let _ = writeln!(out, "::notice title={title}::{}", data(&note));
     }
-    if let Some(plan) = &report.plan
-        && let Some(diff) = &plan.behaviour
-    {
+    if let Some((plan, diff)) = report.behaviour() {
         let _ = writeln!(
             out,
             "::notice title={title}::{}",

@@ -31,6 +31,9 @@ pub(crate) struct ReportDocument {
     pub refusals: Vec<Item>,
     /// The plan; null if planning failed.
     pub plan: Option<RedactedPlan>,
+    /// The plan that only invariants refuse, without its calls, if `behaviour` was asked for; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_plan: Option<RedactedPlan>,
     /// The applied revision, or null.
     pub applied: Option<u64>,
     /// The path of the store, if there was none before the run; otherwise absent.
@@ -120,6 +123,7 @@ impl ReportDocument {
             diagnostics: items(&report.diagnostics),
             refusals: items(&report.refusals),
             plan: report.plan.clone(),
+            refused_plan: report.refused.clone(),
             applied: report.applied,
             new_store: report.new_store.clone(),
             tests: report.tests.clone(),

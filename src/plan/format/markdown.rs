@@ -39,12 +39,11 @@ pub(crate) fn render(report: &Report) -> String {
     if !found.is_empty() {
         page.push("\n");
         // Many warnings must not crowd out the plan.
-        let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
+        let is_all = changes.is_empty() && report.refused.is_none();
+        let most = if is_all { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
     }
-    if let Some(plan) = &report.plan
-        && let Some(diff) = &plan.behaviour
-    {
+    if let Some((plan, diff)) = report.behaviour() {
         let summary = behaviour::summary(diff, plan.is_empty(), &plan.uncompared());
         page.push(&format!("\n{}\n", inline(&summary)));
         let lines = behaviour::lines(diff);

@@ -19,7 +19,7 @@ use crate::model::{JsonError, names::names};
 /// A report format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For a terminal: only the plan, because diagnostics go to stderr.
+    /// For a terminal: only the plan, because diagnostics go to stderr. Of one that invariants refuse, its effect on requests.
     #[default]
     Text,
     /// For programs.
@@ -41,7 +41,11 @@ names! {
 /// Renders the report. Text has colour codes; the caller strips them if needed.
 pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
     Ok(match format {
-        Format::Text => report.plan.as_ref().map(text::text).unwrap_or_default(),
+        Format::Text => match (&report.plan, &report.refused) {
+            (Some(plan), _) => text::text(plan),
+            (None, Some(refused)) => text::behaviour_text(refused, text::Paint::Coloured),
+            (None, None) => String::new(),
+        },
         Format::Json => json::render(report)?,
         Format::Markdown => markdown::render(report),
         Format::Github => github::render(report),

@@ -28,6 +28,8 @@ pub struct PlanResult {
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; `None` if the manifests have errors.
     pub plan: Option<Plan>,
+    /// The plan that invariants refuse, if it has no other errors and its effect on requests was asked for. It is only shown.
+    pub(crate) refused: Option<Plan>,
     /// The desired state.
     pub desired: Arc<BTreeMap<Key, Desired>>,
     /// The resources skipped because they, or resources that they depend on, are invalid (D44).
@@ -240,6 +242,8 @@ impl PlanResult {
             source: None,
             diagnostics,
             plan,
+            // Without calls, nothing of it can fail.
+            refused: self.refused.as_ref().and_then(|plan| RedactedPlan::new(plan, Detail::Effects).ok()),
             refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
             files: self.own_files(),
             first_file: self.files.first().map(|file| file.source.name.clone()),

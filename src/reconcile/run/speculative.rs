@@ -33,3 +33,11 @@ pub(crate) fn note_behaviour(plan: &mut Plan, tried: Option<&SpeculativeCommit>)
         None => {}
     }
 }
+
+/// Notes how a plan that invariants refuse would treat requests differently: whoever has to correct it needs that most. None if
+/// anything else refuses it, so that nobody knows what it would do.
+pub(crate) fn refused_by_invariants(snapshot: &Snapshot, mut plan: Plan) -> Option<Plan> {
+    let after = snapshot.apply(&plan.each_operation(), clock::now()).ok()?.0;
+    plan.note_behaviour(snapshot, &after);
+    Some(plan)
+}

@@ -28,7 +28,7 @@ use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::proof_stage::{has_invariants, judge_invariants};
 use super::spans::stage;
-use super::speculative::{apply_speculatively, note_behaviour};
+use super::speculative::{apply_speculatively, note_behaviour, refused_by_invariants};
 use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::LintMemo;
@@ -71,6 +71,8 @@ struct PlanEnd {
     resolved: Resolution,
     /// The plan, unless there is none to apply, and its result.
     plan: Option<(Plan, Option<Arc<SpeculativeCommit>>)>,
+    /// The plan that only invariants refuse, if its effect on requests was asked for.
+    refused: Option<Plan>,
     /// The resources that differ from those in the store. None if these may be any.
     differing: Option<BTreeSet<Key>>,
     /// The results of the route tests.
@@ -79,7 +81,7 @@ struct PlanEnd {
 
 impl PlanEnd {
     fn without_plan(resolved: Resolution, differing: Option<BTreeSet<Key>>) -> Self {
-        Self { resolved, plan: None, differing, tests: TestRun::default() }
+        Self { resolved, plan: None, refused: None, differing, tests: TestRun::default() }
     }
 }
 
@@ -319,7 +321,10 @@ impl Prepared {
             faulty = true;
         };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
-            Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing),
+            Err(refusals) => {
+                let refused = options.behaviour.then(|| refused_by_invariants(snapshot, plan)).flatten();
+                PlanEnd { refused, ..PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing) }
+            }
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), differing),
             Ok(tried) => {
                 judge_exposure(&resolved.origins, &options.lints, &mut plan);
@@ -410,11 +415,11 @@ impl Prepared {
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> PlanResult {
-        let PlanEnd { mut resolved, plan, differing, tests } = end;
+        let PlanEnd { mut resolved, plan, refused, differing, tests } = end;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
-        let mut planned = PlanResult { tried, tests, ..resolved.planned(&self.loaded, plan) };
+        let mut planned = PlanResult { tried, tests, refused, ..resolved.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
@@ -439,7 +444,7 @@ pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
     let lenient =
         |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
     // The older manifests only have to be readable.
-    let former = Prepared::load(lenient(old)).without_tests();
+    let former = Prepared::load(Options { behaviour: false, ..lenient(old) }).without_tests();
     let surrounding = former.surrounding_state();
     let mut before = former.plan(&surrounding);
     let Some(first) = before.plan.take() else { return before };

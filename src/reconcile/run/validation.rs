@@ -51,6 +51,7 @@ impl Resolution {
         PlanResult {
             diagnostics: self.diagnostics,
             plan,
+            refused: None,
             desired: Arc::new(self.desired),
             left_out: self.left_out,
             unread: loaded.unread().cloned(),

@@ -1,7 +1,9 @@
 //! What a plan opens is said first, in every format and in the log.
 
+use serde_json::Value;
+
 use crate::support::{
-    program::{Folder, finish, until},
+    program::{Folder, Run, finish, until},
     users::{through, url},
 };
 
@@ -435,4 +437,44 @@ fn what_changes_for_requests_of_no_class_is_told_in_words() {
     restriction("people", "{type: dashboard, enforced: true, ip_policy_ids: [ipp_vpn]}\n");
     let told = plan();
     assert!(told.contains("What changes of IpRestriction is not compared."), "{told}");
+}
+
+#[test]
+fn a_plan_that_an_invariant_refuses_says_what_it_would_do_to_requests() {
+    const OFFICES: &str = "apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {name: offices}\n\
+                           spec: {description: From the offices only, only_from: [ipp_office]}\n";
+    const BEHAVIOUR: &str = "Behaviour: 1 change in how requests are treated, of which 1 opens access.";
+    let folder = Folder::new();
+    for (name, modules) in [("m", RESTRICTED), ("open", "")] {
+        folder.write(&format!("{name}/shop.yaml"), &manifest(modules));
+        folder.write(&format!("{name}/invariant.yaml"), OFFICES);
+    }
+    folder.ok("reconcile m");
+    let refused = |run: Run| {
+        assert_eq!(run.code, 3, "{}", run.all());
+        assert!(run.err.contains("INVARIANT_BROKEN"), "{}", run.all());
+        let line = "! `https://shop.example.com";
+        assert!(run.out.starts_with(BEHAVIOUR) && run.out.contains(line), "{}", run.all());
+        // There is no plan to apply.
+        assert!(!run.out.contains("HttpsEdgeRoute"), "{}", run.all());
+    };
+    for line in ["plan open", "reconcile open", "diff m open"] {
+        refused(folder.run(&format!("{line} --behaviour")));
+    }
+    let of = |format: &str| folder.run(&format!("plan open {format}")).out;
+    for format in ["markdown", "github"] {
+        assert!(of(&format!("--behaviour --format {format}")).contains(BEHAVIOUR), "{format}");
+    }
+    let json = |line: &str| serde_json::from_str::<Value>(&of(line)).unwrap();
+    let report = json("--behaviour --format json");
+    let plan = &report["refused_plan"];
+    assert!(report["plan"].is_null() && plan["behaviour"]["changes"][0]["opens"] == true, "{report}");
+    assert_eq!(plan["changes"][0]["calls"], Value::Array(Vec::new()), "{report}");
+    assert!(json("--format json")["refused_plan"].is_null(), "it was not asked for");
+    assert_eq!(of(""), "");
+
+    let serve = folder.serve("");
+    for line in ["plan open", "diff m open"] {
+        refused(through(&folder, &serve, &format!("{line} --behaviour")));
+    }
 }

@@ -39,7 +39,7 @@ impl Prepared {
             return before;
         }
         let mut planned = self.plan(snapshot);
-        if planned.plan.is_some() {
+        if planned.plan.is_some() || planned.refused.is_some() {
             let options = &self.options;
             let state = with_source(snapshot, &options.source, &before.desired);
             let (source, prune, owner) = (&options.source, options.prune, options.key_owner.as_ref());
@@ -57,7 +57,8 @@ impl Prepared {
             if let Some(after) = after.filter(|_| options.behaviour) {
                 plan.note_behaviour(&state, &after);
             }
-            planned.plan = Some(plan);
+            let shown = if planned.plan.is_some() { &mut planned.plan } else { &mut planned.refused };
+            *shown = Some(plan);
             // The outcome belongs to the plan that was replaced.
             planned.tried = None;
         }
