@@ -43,6 +43,12 @@ pub struct FieldDrift {
     pub revision: Option<u64>,
     /// The time of the revision; empty for a pending field.
     pub at: String,
+    /// The value that the source applied last, with digests of secrets: for pages alone. Null for a pending field.
+    #[serde(skip)]
+    pub(crate) applied: Value,
+    /// The value in the store, likewise.
+    #[serde(skip)]
+    pub(crate) live: Value,
 }
 
 /// The drift of a resource.
@@ -130,11 +136,11 @@ impl Drift {
             let pointer = Path::from(name).to_string();
             compare(at(&applied, name), at(live, name), at(wanted, name), pointer, &mut found);
             // A module is written as a whole, so what drifted in it cannot be kept while the rest is applied.
-            if found.iter().any(|(_, state)| *state != DriftState::Drift) {
-                let mixed = found.iter_mut().filter(|(_, state)| *state == DriftState::Drift);
-                mixed.for_each(|(_, state)| *state = DriftState::Conflict);
+            if found.iter().any(|it| it.state != DriftState::Drift) {
+                let mixed = found.iter_mut().filter(|it| it.state == DriftState::Drift);
+                mixed.for_each(|it| it.state = DriftState::Conflict);
             }
-            fields.extend(found.into_iter().map(|(pointer, state)| FieldDrift::new(pointer, state, writes)));
+            fields.extend(found.into_iter().map(|it| FieldDrift::new(it, writes)));
         }
         let state = fields.iter().map(|field| field.state).max()?;
         (state != DriftState::Pending).then_some(Self { state, fields })
@@ -242,16 +248,20 @@ impl fmt::Display for DriftedResource {
 }
 
 impl FieldDrift {
-    fn new(field: String, state: DriftState, writes: &[ExternalWrite]) -> Self {
+    fn new(difference: Difference<'_>, writes: &[ExternalWrite]) -> Self {
+        let Difference { field, state, applied, live } = difference;
         let value = |side: &Option<Value>| side.as_ref().and_then(|side| side.pointer(&field)).cloned();
         let has_value = |side: &Option<Value>| value(side).is_some_and(|value| !value.is_null());
         let set = writes.iter().find(|write| value(&write.before) != value(&write.after)).or(writes.first());
         match set.filter(|_| state != DriftState::Pending) {
             Some(write) => {
                 let removed = has_value(&write.before) && !has_value(&write.after);
-                write.field(field, state, removed)
+                Self { applied: applied.clone(), live: live.clone(), ..write.field(field, state, removed) }
             }
-            None => Self { field, state, removed: false, by: String::new(), revision: None, at: String::new() },
+            None => {
+                let (by, at, applied, live) = Default::default();
+                Self { field, state, removed: false, by, revision: None, at, applied, live }
+            }
         }
     }
 
@@ -280,7 +290,8 @@ impl FieldDrift {
 
 impl ExternalWrite {
     fn field(&self, field: String, state: DriftState, removed: bool) -> FieldDrift {
-        FieldDrift { field, state, removed, by: self.by.clone(), revision: Some(self.revision), at: self.at.clone() }
+        let (by, at, revision) = (self.by.clone(), self.at.clone(), Some(self.revision));
+        FieldDrift { field, state, removed, by, revision, at, applied: Value::Null, live: Value::Null }
     }
 }
 
@@ -304,7 +315,15 @@ fn at<'a>(fields: &'a DriftFields, name: &str) -> &'a Value {
     fields.get(name).unwrap_or(&Value::Null)
 }
 
-fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found: &mut Vec<(String, DriftState)>) {
+/// A field in which a resource differs from its manifest.
+struct Difference<'v> {
+    field: String,
+    state: DriftState,
+    applied: &'v Value,
+    live: &'v Value,
+}
+
+fn compare<'v>(applied: &'v Value, live: &'v Value, wanted: &Value, field: String, found: &mut Vec<Difference<'v>>) {
     if same(live, wanted) {
         return;
     }
@@ -312,8 +331,8 @@ fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found
         && ![applied, live, wanted].iter().any(|fields| fields.is_empty())
     {
         for name in names(live, wanted) {
-            let pointer = format!("{pointer}{}", Path::from(name));
-            compare(at(applied, name), at(live, name), at(wanted, name), pointer, found);
+            let field = format!("{field}{}", Path::from(name));
+            compare(at(applied, name), at(live, name), at(wanted, name), field, found);
         }
         return;
     }
@@ -322,7 +341,7 @@ fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found
         (false, true) => DriftState::Drift,
         (false, false) => DriftState::Conflict,
     };
-    found.push((pointer, state));
+    found.push(Difference { field, state, applied, live });
 }
 
 /// Whether two values are the same. A fraction that was read from the history may differ in its last digit.
@@ -377,6 +396,8 @@ mod tests {
         let drift = Drift::detect("shop", Some(&live), &wanted, &writes).unwrap();
         assert_eq!(drift.state, DriftState::Conflict);
         assert_eq!(drift.units().into_iter().collect::<Vec<_>>(), ["a", "e"]);
+        let values: Vec<Value> = drift.changed().map(|it| json!([it.applied, it.live])).collect();
+        assert_eq!(values, [json!(["one", "hand"]), json!(["old", "hand"]), json!([[], [1]])]);
         let of = |name: &str, state, revision| (name.to_owned(), state, revision);
         let expected = [
             of("/a", DriftState::Drift, Some(7)),
