@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::access_effect::AccessEffect;
+use super::access_effect::{AccessEffect, compared_revision};
 use super::elements::{Tone, badge, locked};
+use super::layout::prose;
+use super::page::PageRequest;
 use crate::model::Entry;
 use crate::routing::behaviour::protections;
 use crate::server::prelude::*;
@@ -34,6 +36,20 @@ fn lock_icons(locks: &[&str]) -> Markup {
     html! { @for lock in locks { (locked(lock)) " " } }
 }
 
+/// What a revision that changed so many resources did to access, and as it is shown: nothing if it did nothing.
+pub(super) fn effect_of(
+    request: &PageRequest,
+    revision: Option<u64>,
+    changed: usize,
+) -> (Option<Arc<AccessEffect>>, Markup) {
+    let effect = compared_revision(revision, changed).and_then(|revision| request.effect(revision));
+    let shown = html! {
+        @if let Some(effect) = &effect { (effect.shown()) }
+        @else if revision.is_some() && changed > 0 { (badge(Tone::Neutral, "access not compared")) }
+    };
+    (effect, shown)
+}
+
 impl AccessEffect {
     /// Shows the effect; nothing if there is none.
     pub(super) fn shown(&self) -> Markup {
@@ -42,7 +58,7 @@ impl AccessEffect {
         };
         html! {
             @if !self.lost.is_empty() { (badge(Tone::Bad, format_args!("opens access: without {}", names(&self.lost)))) " " }
-            @if !self.taken_over.is_empty() { (badge(Tone::Bad, "opens access")) " " (self.taken_over.join("; ")) " " }
+            @if !self.taken_over.is_empty() { (badge(Tone::Bad, "opens access")) " " (prose(&self.taken_over.join("; "))) " " }
             @if self.is_new_and_open { (badge(Tone::Warning, "new open route")) " " }
             @if !self.gained.is_empty() { (badge(Tone::Good, format_args!("closes access: with {}", names(&self.gained)))) " " }
             @if self.is_partial { small { "requests not compared" } }

@@ -77,7 +77,7 @@ impl AccessEffect {
         }
         effect.counts = counts(&changes);
         effect.changed = if changes.len() <= MOST_NAMED {
-            changes.iter().map(|change| named(change, &state)).collect::<Vec<_>>().join(", ")
+            changes.iter().map(|change| outlined(change, &state)).collect::<Vec<_>>().join(", ")
         } else {
             effect.counts.clone()
         };
@@ -141,16 +141,27 @@ fn counts(changes: &[ResourceChange]) -> String {
     parts.join(", ")
 }
 
-/// Names a changed resource.
-fn named(change: &ResourceChange, state: &Snapshot) -> String {
-    let own = change.name.as_deref().unwrap_or_default();
-    let name = Key::at_path(change.kind, &change.path).map(|key| state.full_name_at(&key, own));
+/// Names a changed resource, and whether it was created or deleted.
+fn outlined(change: &ResourceChange, state: &Snapshot) -> String {
     let event = match change.event() {
         Some(ChangeEvent::Created) => " created",
         Some(ChangeEvent::Deleted) => " deleted",
         _ => "",
     };
-    format!("{} {}{event}", change.kind, name.as_deref().unwrap_or(&change.path))
+    format!("{} {}{event}", change.kind, changed_name(change, state))
+}
+
+/// The name of a changed resource with that of its parent. An API key that no manifest names has its description.
+pub(super) fn changed_name(change: &ResourceChange, state: &Snapshot) -> String {
+    let own = change.name.as_deref().unwrap_or_default();
+    let Some(key) = Key::at_path(change.kind, &change.path) else { return change.path.clone() };
+    let described = |side: &Option<Value>| side.as_ref()?.get("description")?.as_str().map(str::to_owned);
+    let description = match key.kind {
+        Kind::ApiKey if own.is_empty() => [&change.after, &change.before].into_iter().find_map(described),
+        _ => return state.full_name_at(&key, own),
+    };
+    let description = description.unwrap_or_else(|| state.key_description(&key.id).to_owned());
+    if description.is_empty() { key.id.to_string() } else { description }
 }
 
 /// Finds the access that a revision opens, from all requests that the edges of changed resources serve. Returns none if

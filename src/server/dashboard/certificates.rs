@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, first_of, nothing, pager, resource_link, time};
+use super::elements::{self, Tone, badge, first_of, first_texts, more, nothing, numbered_pager, resource_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
 use crate::server::gateway_feed::presented::TlsHostports;
@@ -23,14 +23,11 @@ const MOST_BARE: usize = 100;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let all = expiring(request);
-    let from = request.skipped();
-    let rows: Vec<Expiry> = all.iter().skip(from).take(ROWS).cloned().collect();
-    let shown = from.saturating_add(rows.len());
-    let next = (shown < all.len()).then(|| shown.to_string());
+    let rows: Vec<Expiry> = all.iter().skip(request.skipped()).take(ROWS).cloned().collect();
     let body = html! {
         @if rows.is_empty() { (nothing(NONE)) }
         @else { (table(request, &rows)) }
-        (pager(request, "from", from == 0, next, "Next page"))
+        (numbered_pager(request, rows.len(), all.len(), "Next page"))
         (without_certificate(request))
     };
     Ok(PageContent { title: "Certificates".to_owned(), section: "Certificates", body })
@@ -55,7 +52,7 @@ fn without_certificate(request: &PageRequest) -> Markup {
             h2 id="without" { "Host:ports without a certificate" }
             p { (bare_hostports(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
             ul.brief { @for hostport in shown { li { (resource_link(request, &hostport.edge, &hostport.hostport)) } } }
-            @if count > MOST_BARE { p { "and " (count - MOST_BARE) " more" } }
+            (more(count, MOST_BARE))
         }
     }
 }
@@ -99,7 +96,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
                 @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
                 (time(&at, request.now))
             }
-            td data-label="For" { (first_of(&names, MOST_NAMES)) }
+            td data-label="For" { (first_texts(&names, MOST_NAMES)) }
             td data-label="Used by" {
                 @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
                 @else if let Some(entry) = entry { (users(request, &entry.key)) }
@@ -112,8 +109,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
 fn presented_at(request: &PageRequest, id: &str, hostports: &TlsHostports) -> Markup {
     let (presenting, others) = hostports.of_certificate(id, request.now);
     html! {
-        @for hostport in presenting.iter().take(MOST_NAMES) { (resource_link(request, &hostport.edge, &hostport.hostport)) " " }
-        @if presenting.len() > MOST_NAMES { "and " (presenting.len() - MOST_NAMES) " more" }
+        (first_of(&presenting, MOST_NAMES, |it| resource_link(request, &it.edge, &it.hostport)))
         @if presenting.is_empty() {
             @if others == 0 { "no host:port" } @else { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
         }
@@ -122,13 +118,10 @@ fn presented_at(request: &PageRequest, id: &str, hostports: &TlsHostports) -> Ma
 
 /// The resources that reference an authority.
 fn users(request: &PageRequest, authority: &Key) -> Markup {
-    let users: Vec<&Key> = request.snapshot.users(authority).take(MOST_NAMES).collect();
+    let users: Vec<&Key> = request.snapshot.users(authority).collect();
     html! {
         @if users.is_empty() { "nothing" }
-        @for user in users {
-            @let name = request.snapshot.get(user).map(|entry| request.snapshot.full_name(entry)).unwrap_or_default();
-            (resource_link(request, user, &name)) " "
-        }
+        (first_of(&users, MOST_NAMES, |user| resource_link(request, user, &request.snapshot.full_name_at(user, ""))))
     }
 }
 

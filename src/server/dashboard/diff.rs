@@ -3,10 +3,13 @@
 use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 
-use super::elements::{Tone, badge};
+use super::access_effect::{AccessEffect, changed_name};
+use super::elements::{Tone, badge, resource_link};
+use super::page::PageRequest;
 use crate::plan::redacted_plan::yaml;
 use crate::server::operations::history::document::HistoryResource;
 use crate::server::prelude::*;
+use crate::store::{ChangeEvent, ResourceChange};
 
 /// The time for the comparison of two texts. What is left is shown as replaced.
 const LONGEST: Duration = Duration::from_millis(20);
@@ -64,20 +67,23 @@ fn shown(count: usize, lines: impl Iterator<Item = Markup>) -> Markup {
     }
 }
 
-/// A resource that a revision has changed. `link` is the address of its page.
-pub(super) fn resource(changed: &HistoryResource, link: Option<&str>, effect: &Markup) -> Markup {
-    let (tone, event) = match (&changed.before, &changed.after) {
-        (None, _) => (Tone::Good, "created"),
-        (_, None) => (Tone::Bad, "deleted"),
+/// A resource that a revision has changed, and what that did to access.
+pub(super) fn resource(request: &PageRequest, change: ResourceChange) -> Markup {
+    let (tone, event) = match change.event() {
+        Some(ChangeEvent::Created) => (Tone::Good, "created"),
+        Some(ChangeEvent::Deleted) => (Tone::Bad, "deleted"),
         _ => (Tone::Neutral, "changed"),
     };
-    let name = if changed.name.is_empty() { &changed.path } else { &changed.name };
+    let name = changed_name(&change, &request.snapshot);
+    let present = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some());
+    let effect = AccessEffect::from_change(&change).shown();
+    let changed = HistoryResource::new(change);
     html! {
         article.change {
             h3 {
                 (badge(tone, event)) " " (changed.kind) " "
-                @match link {
-                    Some(link) => a href=(link) { (name) },
+                @match &present {
+                    Some(key) => (resource_link(request, key, &name)),
                     None => (name),
                 }
             }

@@ -2,16 +2,19 @@
 
 use maud::{Markup, html};
 
-use super::elements::{due, file_place, nothing, source_link, time};
+use super::elements::{due, file_place, nothing, revision_link, short_value, source_link, time};
+use super::layout::prose;
 use super::page::PageRequest;
 use super::sources::unknown;
 use crate::model::DriftedResource;
+use crate::model::drift::{DriftState, FieldDrift};
 use crate::plan::format::json::Spot;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
 use crate::server::prelude::*;
+use crate::store::history::masking;
 
 /// The most resources on the overview.
 const MOST_DRIFTED: usize = 10;
@@ -81,20 +84,32 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                 p { @if field.field.is_empty() { "The whole resource" } @else { code { (field.field) } }
                     @if field.removed { " removed" } @else { " changed" }
                     @if !field.by.is_empty() { " by " b { (field.by) } " " (time(&field.at, request.now)) }
-                    @if let Some(revision) = field.revision {
-                        ", " a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) }
-                    }
+                    @if let Some(revision) = field.revision { ", " (revision_link(request, "revision", revision)) }
                 }
+                (values(field))
             }
             p { @match source.drift_repair() {
                 DriftRepair::Never if source.drift == DriftPolicy::Warn.as_str() => {
                     "It stays: the source only reports drift. Commit it, or undo it by hand."
                 },
                 DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
-                DriftRepair::Unblocked(message) => { "Not put back for now: " (message) "." }
+                DriftRepair::Unblocked(message) => { "Not put back for now: " (prose(message)) "." }
                 repair => { "Put back " (when(request, &repair, source)) "." }
             } }
         }
+    }
+}
+
+/// The value of a field that the source has applied, and the one that others have given it.
+fn values(field: &FieldDrift) -> Markup {
+    let (mut declared, mut now) = (field.applied.clone(), field.live.clone());
+    if declared == now {
+        return html! {};
+    }
+    masking::hide_change(Some(&mut declared), Some(&mut now));
+    html! {
+        p { "Declared " (short_value(&declared)) " → now " (short_value(&now))
+            @if field.state == DriftState::Conflict { ". The manifests have changed it since, too." } }
     }
 }
 
@@ -111,7 +126,7 @@ pub(super) fn when(request: &PageRequest, repair: &DriftRepair<'_>, source: &Sou
                 "once the source is valid again. Fix "
                 (file_place(file, line.map(|line| line as u64), None, source.attempted_commit(), &forge))
             },
-            other => (other.to_string()),
+            other => (prose(&other.to_string())),
         }
     }
 }

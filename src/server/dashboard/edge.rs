@@ -3,19 +3,21 @@
 use maud::{Markup, html};
 
 use super::elements::{Tone, badge, facts, json, locked, nothing, pager, source_link, time};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
-use super::routes;
 use super::scan::TableScan;
-use crate::model::key::segment;
+use super::{revisions, routes};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::{TracedRequest, passes_tls_through};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render).taking(&["after"]).of_writer();
+pub(super) static PAGE: DashboardPage =
+    DashboardPage::new("/ui/edges/{p0}", render).taking(&["after", "before"]).of_history().of_writer();
 
-/// The most routes that are shown in the order in which they are tried. Those of a larger edge are shown by ID, in pages.
+/// The most routes that are shown in the order in which they are tried, and whose changes the history of the edge has. Those of a
+/// larger edge are shown by ID, in pages.
 const MOST_ORDERED: usize = 500;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
@@ -31,7 +33,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("ID", html! { code { (entry.key.id.as_str()) } }),
             ("Description", html! { (edge.description) }),
             ("Created", time(&created, request.now)),
-            ("History", html! { a href={ (request.root) "revisions?resource=" (segment(&key.path())) } { "What changed it" } }),
         ]))
         h2 id="way" { "Request path" }
         ol.way aria-labelledby="way" {
@@ -46,6 +47,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             li { h3 { "Routes" } p { "The first one that matches takes the request." } }
         }
         (tried_routes(request, entry, edge))
+        h2 { "History" }
+        (history(request, &key)?)
         details { summary { "As JSON" } (json(&Value::Object(entry.spec().to_json(Secrets::Masked)?))) }
     };
     Ok(PageContent { title: format!("Edge {}", request.snapshot.full_name(entry)), section: "Edges", body })
@@ -60,13 +63,29 @@ pub(super) fn modules(resource: &dyn AnyResource) -> Markup {
                 h3 { (ordered.slot.name)
                     @if ordered.module.restricts_access() { " " (locked("restricts access")) }
                 }
-                @for step in ordered.module.steps(&request) { p { (step.note) } }
+                @for step in ordered.module.steps(&request) { p { (prose(&step.note)) } }
             }
         }
         @for (slot, module) in resource.modules() {
             @if !module.enabled() { li.off { h3 { (slot.name) " " (badge(Tone::Neutral, "disabled")) } } }
         }
     }
+}
+
+/// The changes of an edge and of its routes, also of those that were deleted lately.
+fn history(request: &PageRequest, edge: &Key) -> Result<Markup, ApiError> {
+    let routes = request.snapshot.children_after(edge, None).map(|route| route.key.clone());
+    let routes: Vec<Key> = routes.take(MOST_ORDERED + 1).collect();
+    let is_whole = routes.len() <= MOST_ORDERED;
+    let deleted = request.store().change_window.deleted_children(edge).into_iter().take(MOST_ORDERED);
+    let routes = if is_whole { routes } else { Vec::new() };
+    let paths: BTreeSet<String> =
+        routes.into_iter().chain(deleted).chain([edge.clone()]).map(|key| key.path()).collect();
+    let paths: Vec<String> = paths.into_iter().collect();
+    Ok(html! {
+        @if !is_whole { p { "The page of a route has what changed it: these are too many for one history." } }
+        (revisions::changes_of(request, &paths, "edge")?)
+    })
 }
 
 fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Markup {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, choice, first_of, nothing, pager, resource_link, time};
+use super::elements::{self, choice, field, filters, first_texts, nothing, pager, resource_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -23,11 +23,10 @@ const NONE: &str = "There is no edge yet. An edge is what the gateway serves at 
 const ORDERS: [(&str, &str); 3] = [("newest", "Newest first"), ("oldest", "Oldest first"), ("name", "By name")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let (search, source, sort) = (request.value("search"), request.value("source"), request.value("sort"));
-    let words = SearchWords::new(&search);
+    let (words, source) = (SearchWords::new(&request.value("search")), request.value("source"));
     let keep = |entry: &Entry| is_selected(entry, &words, &source);
     let snapshot = &*request.snapshot;
-    let (scan, next) = match sort.as_str() {
+    let (scan, next) = match request.value("sort").as_str() {
         "name" => {
             let newest = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX);
             TableScan::sorted(newest, sorted_name, &request.value("after"), keep)
@@ -46,18 +45,16 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
     };
     let is_first = request.value("after").is_empty();
+    let is_filtered = !words.is_empty() || !source.is_empty() || !is_first;
     let body = html! {
-        form.filters role="search" aria-label="Edges" method="get" {
-            label { "Search " input type="search" name="search" value=(search) placeholder="name, host or ID"; }
-            label { "Source " input type="text" name="source" value=(source); }
-            (choice("Order", "sort", &ORDERS, &sort))
-            button { "Show" }
-        }
-        @if scan.rows.is_empty() {
-            @if words.is_empty() && source.is_empty() && is_first {
-                (nothing(NONE))
-            } @else { (nothing(&scan.nothing_text("edge"))) }
-        } @else { (table(request, &scan.rows)) }
+        (filters("Edges", &html! {
+            (field(request, "Search", "search", "name, host or ID"))
+            (field(request, "Source", "source", ""))
+            (choice(request, "Order", "sort", &ORDERS))
+        }))
+        @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
+        @else if is_filtered { (nothing(&scan.nothing_text("edge"))) }
+        @else { (nothing(NONE)) }
         (scan.limits(&words))
         (pager(request, "after", is_first, next, scan.next_text()))
     };
@@ -91,7 +88,7 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
             @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
             tr {
                 th scope="row" { (resource_link(request, &entry.key, entry.name().unwrap_or(entry.key.id.as_str()))) }
-                td data-label="Hostports" { (first_of(hostports, MOST_HOSTPORTS)) }
+                td data-label="Hostports" { (first_texts(hostports, MOST_HOSTPORTS)) }
                 td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
                 td data-label="Source" { (entry.source().unwrap_or("–")) }
                 td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }

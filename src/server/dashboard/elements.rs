@@ -14,6 +14,8 @@ use crate::server::prelude::*;
 
 /// The digits of a commit that are shown.
 const COMMIT_DIGITS: usize = 10;
+/// The most characters of a value on one line.
+const MOST_OF_VALUE: usize = 200;
 
 const SOON: i64 = 5;
 const MINUTE: i64 = 60;
@@ -136,6 +138,16 @@ pub(super) fn resource_link(request: &PageRequest, key: &Key, name: &str) -> Mar
     }
 }
 
+/// A link to a revision, after a word.
+pub(super) fn revision_link(request: &PageRequest, word: &str, revision: u64) -> Markup {
+    html! { a href=(request.to(format_args!("revisions/{revision}"))) { (word) " " (revision) } }
+}
+
+/// A name, or the ID of what has none.
+pub(super) fn name_or<'t>(name: &'t str, id: &'t str) -> &'t str {
+    if name.is_empty() { id } else { name }
+}
+
 /// The beginning of a commit ID, with the whole on hover, and a link to the forge of its source.
 pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
     let short: String = id.chars().take(COMMIT_DIGITS).collect();
@@ -146,7 +158,7 @@ pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
 /// An owner by the description of a key, or by the ID.
 pub(super) fn owner(request: &PageRequest, id: &str) -> Markup {
     let description = rules::owner_description(&request.snapshot, id);
-    html! { b title=(id) { (if description.is_empty() { id } else { description }) } }
+    html! { b title=(id) { (name_or(description, id)) } }
 }
 
 /// A place in a file at a commit, with a link to the forge of its source.
@@ -184,7 +196,7 @@ pub(super) fn actor(item: &HistoryItem, forge: &ForgeLinks) -> Markup {
 fn acting(author: &HistoryAuthor, outcome: &str, forge: &ForgeLinks) -> Markup {
     let is_refused = matches!(outcome, "refused" | "failed");
     let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
-    let key = if key_description.is_empty() { key_id } else { key_description };
+    let key = name_or(key_description, key_id);
     let is_unknown = commit_author_name.is_empty() && key.is_empty() && author.by != "local";
     html! {
         @if !commit_author_name.is_empty() {
@@ -213,6 +225,18 @@ fn acting(author: &HistoryAuthor, outcome: &str, forge: &ForgeLinks) -> Markup {
         @if !author.commit.is_empty() { " at " (commit(&author.commit, forge)) }
         @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
     }
+}
+
+/// A value on one line.
+pub(super) fn short_value(value: &Value) -> Markup {
+    let text = match value {
+        Value::Null => return html! { "unset" },
+        Value::String(text) if text.is_empty() => return html! { "unset" },
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let short: String = text.chars().take(MOST_OF_VALUE).collect();
+    html! { code { (short) @if short.len() < text.len() { "…" } } }
 }
 
 /// A value as formatted JSON that a keyboard can scroll.
@@ -250,12 +274,22 @@ pub(super) fn table(label: &str, columns: &[&str], rows: &Markup) -> Markup {
     }
 }
 
-/// The first of some texts, and how many more there are.
-pub(super) fn first_of(texts: &[String], most: usize) -> Markup {
+/// The first of some items, and how many more there are.
+pub(super) fn first_of<T>(items: &[T], most: usize, shown: impl Fn(&T) -> Markup) -> Markup {
     html! {
-        @for text in texts.iter().take(most) { code { (text) } " " }
-        @if texts.len() > most { "and " (texts.len() - most) " more" }
+        @for item in items.iter().take(most) { (shown(item)) " " }
+        @if items.len() > most { "and " (items.len() - most) " more" }
     }
+}
+
+/// The first of some texts, likewise.
+pub(super) fn first_texts(texts: &[String], most: usize) -> Markup {
+    first_of(texts, most, |text| html! { code { (text) } })
+}
+
+/// How many more there are than a list shows; nothing if it shows all.
+pub(super) fn more(all: usize, shown: usize) -> Markup {
+    html! { @if all > shown { p { "and " (all - shown) " more" } } }
 }
 
 /// The text in place of an empty list.
@@ -263,8 +297,24 @@ pub(super) fn nothing(text: &str) -> Markup {
     html! { p.nothing { (text) } }
 }
 
+/// The form that selects what a table shows.
+pub(super) fn filters(label: &str, fields: &Markup) -> Markup {
+    html! { form.filters role="search" aria-label=(label) method="get" { (fields) button { "Show" } } }
+}
+
+/// A text in a form of filters, with what the page was asked for. The one that is searched for is the first field.
+pub(super) fn field(request: &PageRequest, label: &str, name: &str, placeholder: &str) -> Markup {
+    let kind = if name == "search" { "search" } else { "text" };
+    html! {
+        label { (label) " "
+            input type=(kind) name=(name) value=(request.value(name)) placeholder=[(!placeholder.is_empty()).then_some(placeholder)];
+        }
+    }
+}
+
 /// One of several values of a query parameter, in a form of filters.
-pub(super) fn choice(label: &str, name: &str, choices: &[(&str, &str)], chosen: &str) -> Markup {
+pub(super) fn choice(request: &PageRequest, label: &str, name: &str, choices: &[(&str, &str)]) -> Markup {
+    let chosen = request.value(name);
     html! {
         label { (label) " "
             select name=(name) {
@@ -272,6 +322,13 @@ pub(super) fn choice(label: &str, name: &str, choices: &[(&str, &str)], chosen: 
             }
         }
     }
+}
+
+/// The links between the pages of a list, by the number of rows before them. This page shows some of all rows.
+pub(super) fn numbered_pager(request: &PageRequest, shown: usize, all: usize, next_text: &str) -> Markup {
+    let from = request.skipped();
+    let end = from.saturating_add(shown);
+    pager(request, "from", from == 0, (end < all).then(|| end.to_string()), next_text)
 }
 
 /// The links to the first page of a table, unless it is shown, and to the next one. `next` is the value of the query parameter

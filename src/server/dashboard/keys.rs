@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::actions::revoke_key::may_revoke;
-use super::elements::{self, Tone, badge, choice, nothing, pager, time};
+use super::elements::{self, Tone, badge, choice, field, filters, name_or, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::key::segment;
@@ -23,8 +23,7 @@ const RECENT: i64 = 3600;
 const USES: [(&str, &str); 3] = [("", "Any"), ("recent", "In the last hour"), ("never", "Not since the start")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let search = request.value("search");
-    let words = SearchWords::new(&search);
+    let words = SearchWords::new(&request.value("search"));
     let wanted_use = request.value("use");
     let key_use = &request.app.access.key_use;
     let recent = request.now.as_second().saturating_sub(RECENT);
@@ -50,11 +49,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let rows = html! { @for entry in &scan.rows { (row(request, entry, shows_roles, revokes)) } };
     let since = key_use.since.to_string();
     let body = html! {
-        form.filters role="search" aria-label="Keys" method="get" {
-            label { "Search " input type="search" name="search" value=(search) placeholder="description, owner or ID"; }
-            (choice("Use", "use", &USES, &wanted_use))
-            button { "Show" }
-        }
+        (filters("Keys", &html! {
+            (field(request, "Search", "search", "description, owner or ID"))
+            (choice(request, "Use", "use", &USES))
+        }))
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
         @if !shows_roles {
             p { "A key without a scope (–) may do everything that the role of its owner allows. Only admins see the roles." }
@@ -83,9 +81,8 @@ pub(super) fn in_use(request: &PageRequest) -> Markup {
         ul.brief {
             @for (at, entry) in used.iter().take(MOST_USED) {
                 li {
-                    @let key = entry.spec_as::<ApiKey>();
-                    @let description = key.map_or("", |key| key.description.as_str());
-                    b title=(entry.key.id.as_str()) { (if description.is_empty() { entry.key.id.as_str() } else { description }) }
+                    @let (key, id) = (entry.spec_as::<ApiKey>(), entry.key.id.as_str());
+                    b title=(id) { (name_or(key.map_or("", |key| key.description.as_str()), id)) }
                     @if let Some(key) = key { " of " (key.owner_id) }
                     ", " (time(&at.to_string(), request.now))
                 }

@@ -117,6 +117,21 @@ fn shown(page: &Markup) -> Markup {
     PreEscaped(escaped_lines(&page.0))
 }
 
+/// A sentence of the program as markup: what is between backticks is code. All of it is escaped, and others may have written any
+/// part of it.
+pub(super) fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks makes an even number of parts.
+    if parts.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 0 { (part) } @else if part.is_empty() { "``" } @else { code { (part) } }
+        }
+    }
+}
+
 fn head(root: &str, title: &str, is_live: bool) -> Markup {
     html! {
         head {
@@ -172,6 +187,20 @@ mod tests {
             assert!(!page.contains(['\u{202e}', '\r']) && !page.contains("Zirnp3"), "{page}");
             assert!(page.matches("&amp;a\\u{202e}b\\rc ew_ak_1_***").count() > 1, "{page}");
             assert!(page.contains("<pre>- one\n+ two\n</pre>"), "{page}");
+        }
+    }
+
+    #[test]
+    fn what_is_between_backticks_is_code_and_never_markup() {
+        for (text, expected) in [
+            ("`a` is required", "<code>a</code> is required"),
+            ("set `a`, or `b`", "set <code>a</code>, or <code>b</code>"),
+            ("`<b>` & `\"`", "<code>&lt;b&gt;</code> &amp; <code>&quot;</code>"),
+            ("`a` `<i>", "`a` `&lt;i&gt;"),
+            ("found ``", "found ``"),
+            ("", ""),
+        ] {
+            assert_eq!(prose(text).into_string(), expected);
         }
     }
 }

@@ -6,8 +6,9 @@ use maud::{Markup, html};
 
 use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
-use super::elements::{DAY, HOUR, Tone, author, badge, commit, nothing, source_link, time};
+use super::elements::{DAY, HOUR, Tone, author, badge, commit, more, nothing, source_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
+use super::revisions::search;
 use super::sources::{card, last_attempts, suspended_by, unknown};
 use super::{certificates, drift, keys, revisions, server_health};
 use crate::server::http::api_error::ApiError;
@@ -15,7 +16,6 @@ use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
-use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_history().of_writer();
@@ -23,9 +23,8 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_hi
 /// The fewest attempts that are shown, and the most of the last hour and of those that opened access.
 const FEWEST_ATTEMPTS: usize = 8;
 const MOST_ATTEMPTS: usize = 20;
-/// How many records are read for them, and how many at once.
+/// How many records are read for them.
 const MOST_RECORDS: u64 = 1000;
-const RECORDS: usize = 100;
 /// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_CERTIFICATES: usize = 5;
@@ -87,10 +86,8 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
 fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     let since = |seconds: i64| request.now.as_second().saturating_sub(seconds);
     let (an_hour_ago, yesterday) = (since(HOUR), since(DAY));
-    let filter = HistoryFilter::default();
-    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: RECORDS, most: MOST_RECORDS };
     let mut headers: Vec<CommitHeader> = Vec::new();
-    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
+    search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
         if headers.len() >= FEWEST_ATTEMPTS && record.at.as_second() < yesterday {
             return ControlFlow::Break(());
         }
@@ -102,7 +99,7 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     };
     let recent = headers.iter().enumerate().take_while(is_recent).count();
     let (recent, earlier) = headers.split_at(recent);
-    let more = earlier.iter().filter(|header| header.at.as_second() >= an_hour_ago).count();
+    let hidden = earlier.iter().filter(|header| header.at.as_second() >= an_hour_ago).count();
     let (mut openings, mut unknown): (Vec<&CommitHeader>, usize) = (Vec::new(), 0);
     for header in earlier.iter().filter(|header| header.revision.is_some() && header.changed > 0) {
         match compared_revision(header.revision, header.changed).and_then(|revision| request.effect(revision)) {
@@ -116,11 +113,11 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     Ok(html! {
         @if recent.is_empty() { (nothing("Nothing has been applied yet.")) }
         ol.timeline { @for header in recent { (entry(header)) } }
-        @if more > 0 { p { "and " (more) " more in the last hour" } }
+        @if hidden > 0 { p { "and " (hidden) " more in the last hour" } }
         @if !openings.is_empty() {
             h3 { "Opened access in the last 24 hours" }
             ol.timeline { @for header in openings.iter().take(MOST_ATTEMPTS) { (entry(header)) } }
-            @if openings.len() > MOST_ATTEMPTS { p { "and " (openings.len() - MOST_ATTEMPTS) " more" } }
+            (more(openings.len(), MOST_ATTEMPTS))
         }
         @if unknown > 0 {
             p.nothing { "What " (number_of(unknown, "earlier revision")) " of the last 24 hours did to access is not known yet." }
@@ -149,8 +146,9 @@ fn certificate_list(request: &PageRequest) -> Markup {
     let soon: Vec<_> = expiring(request).into_iter().filter(|it| is_soon(it.second, request.now)).collect();
     html! {
         @if soon.is_empty() { (nothing("None in the next 30 days.")) }
-        @if !soon.is_empty() { (certificates::table(request, soon.get(..soon.len().min(MOST_CERTIFICATES)).unwrap_or_default())) }
-        @if soon.len() > MOST_CERTIFICATES { p { a href=(request.to("certificates")) { "All certificates" } } }
+        @else { (certificates::table(request, soon.get(..MOST_CERTIFICATES).unwrap_or(&soon))) }
+        (more(soon.len(), MOST_CERTIFICATES))
         (certificates::bare_count(request))
+        p { a href=(request.to("certificates")) { "All certificates" } }
     }
 }

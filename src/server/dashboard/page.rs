@@ -7,7 +7,7 @@ use std::fmt::Display;
 use tokio::time::timeout;
 
 use super::access_effect::AccessEffect;
-use super::layout::{self, PageReader};
+use super::layout::{self, PageReader, prose};
 use super::session::cookie;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
@@ -259,7 +259,7 @@ async fn answer(
 
 /// The page in place of what does not exist, with the way to everything else.
 fn missing(error: ApiError, here: &Here, reader: &PageReader) -> Response {
-    let body = html! { p { (error.message()) } };
+    let body = html! { p { (prose(&error.message())) } };
     let content = PageContent { title: "Not found".to_owned(), section: "", body };
     failure(error, |_| layout::page(&here.root, reader, &content, false))
 }
@@ -398,7 +398,7 @@ pub(super) fn to_sign_in(here: &Here) -> Response {
 pub(super) fn failed(error: ApiError, here: &Here) -> Response {
     let root = &here.root;
     let text = html! {
-        p { (error.message()) }
+        p { (prose(&error.message())) }
         p { a href=(root) { "Go to the overview" } " or " a href={ (root) "sign-in" } { "sign in with another token" } "." }
     };
     failed_with(error, here, &text)
@@ -407,7 +407,7 @@ pub(super) fn failed(error: ApiError, here: &Here) -> Response {
 /// The page of an error of a form: nothing was changed, or nobody knows. The form is at the same address.
 pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
     let text = html! {
-        p.error role="alert" { (error.message()) }
+        p.error role="alert" { (prose(&error.message())) }
         p { a href="" { "Go back and look again" } " or " a href=(here.root) { "go to the overview" } "." }
     };
     failed_with(error, here, &text)

@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::access_effect::{AccessEffect, compared_revision};
+use super::access::effect_of;
 use super::diff;
-use super::elements::{Tone, author, badge, commit, facts, nothing, pager, time};
+use super::elements::{Tone, author, badge, commit, facts, nothing, numbered_pager, time};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
-use crate::server::operations::history::document::{HistoryItem, HistoryResource};
+use crate::server::operations::history::document::HistoryItem;
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
 
@@ -15,17 +16,6 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}",
 
 /// The resources on a page.
 const RESOURCES: usize = 25;
-
-/// What a revision opened, if it was compared.
-fn opens(compared: Option<Option<&AccessEffect>>) -> Markup {
-    html! { @match compared {
-        Some(Some(effect)) if effect.is_partial => "requests not compared",
-        Some(Some(effect)) if effect.taken_over.is_empty() => "",
-        Some(Some(effect)) => { (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; ")) },
-        Some(None) => "not compared",
-        None => "",
-    } }
-}
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let current = request.snapshot.revision;
@@ -43,32 +33,26 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let commit_header = request.store().header(revision)?.ok_or_else(gone)?;
     let item = HistoryItem::from_header(&commit_header, "", &request.snapshot);
     let forge = request.forge(&item.author.source);
-    let from = request.skipped();
-    let changes = request.store().some_changes(&commit_header, from, RESOURCES)?.ok_or_else(gone)?;
-    let compared =
-        compared_revision(commit_header.revision, commit_header.changed).map(|revision| request.effect(revision));
-    let changed = match &compared {
-        Some(Some(effect)) => effect.counts.clone(),
-        _ => number_of(item.changed, "resource"),
-    };
+    let changes = request.store().some_changes(&commit_header, request.skipped(), RESOURCES)?.ok_or_else(gone)?;
+    let (effect, access) = effect_of(request, item.revision, item.changed);
+    let changed = effect.map_or_else(|| number_of(item.changed, "resource"), |effect| effect.counts.clone());
     // What has no resource, such as the end of what a rollback holds back, is a call alone.
     let details = if item.changed == 0 { request.store().details(revision)? } else { None };
     let calls = details.map(|details| details.calls()).transpose()?.unwrap_or_default();
-    let shown = from.saturating_add(changes.len());
-    let next = (shown < item.changed).then(|| shown.to_string());
+    let shown = changes.len();
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
     let body = html! {
         (facts(&[
             ("Made", html! { (time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
             ("By", author(&item.author, &forge)),
             ("Commit", commit(&item.author.commit, &forge)),
-            ("Note", html! { (item.message) }),
+            ("Note", prose(&item.message)),
             ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
             ("State", state(request, revision)),
             ("Undo", html! { @if before > 0 {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
-            ("Opens", opens(compared.as_ref().map(Option::as_deref))),
+            ("Access", access),
         ]))
         nav.pager aria-label="Revisions" {
             @if before > 0 { a rel="prev" href=(request.to(format_args!("revisions/{before}"))) { "Revision " (before) } }
@@ -77,12 +61,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         h2 { "Changes" }
         @if item.changed == 0 { (nothing("It changed no resource.")) }
         @for call in calls.iter().take(RESOURCES) { p { (call) } }
-        @for change in changes {
-            @let effect = AccessEffect::from_change(&change).shown();
-            @let link = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some()).and_then(|key| request.to_resource(&key));
-            (diff::resource(&HistoryResource::new(change), link.as_deref(), &effect))
-        }
-        (pager(request, "from", from == 0, next, "More resources"))
+        @for change in changes { (diff::resource(request, change)) }
+        (numbered_pager(request, shown, item.changed, "More resources"))
     };
     Ok(PageContent { title: format!("Revision {revision}"), section: "Revisions", body })
 }

@@ -1,11 +1,13 @@
-//! The timeline of revisions, with the attempts that were refused.
+//! The timeline of revisions, with the attempts that were refused, and the changes of some resources.
 
 use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::access_effect::compared_revision;
-use super::elements::{Tone, actor, badge, choice, nothing, pager, time};
+use super::access::effect_of;
+use super::diff;
+use super::elements::{Tone, actor, author, badge, choice, field, filters, more, nothing, pager, revision_link, time};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -18,26 +20,23 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", rend
     .of_history();
 
 /// How many records are found at once, and how many are read for one page.
-const RECORDS: usize = 50;
+const RECORDS: usize = 100;
 const MOST_RECORDS: u64 = 5000;
+/// The commits on a page of the changes of resources, and the most resources of one that are shown.
+const COMMITS: usize = 10;
+const MOST_OF_COMMIT: usize = 10;
 /// The choices of the filter by outcome.
 const OUTCOMES: [(&str, &str); 3] = [("", "All attempts"), ("applied", "Applied"), ("refused", "Refused and failed")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let given = |name: &str| Some(request.value(name)).filter(|value| !value.is_empty());
-    let (source, actor, resource) = (given("source"), given("actor"), given("resource"));
+    let (resource, actor, source) = (given("resource"), given("actor"), given("source"));
+    let filter = HistoryFilter { resource, actor, source, ..HistoryFilter::default() };
     let outcome = request.value("outcome");
-    let is_filtered = source.is_some() || actor.is_some() || resource.is_some() || !outcome.is_empty();
-    let filter = HistoryFilter {
-        resource: resource.clone(),
-        actor: actor.clone(),
-        source: source.clone(),
-        ..HistoryFilter::default()
-    };
+    let is_filtered = filter != HistoryFilter::default() || !outcome.is_empty();
     let before = request.number("before").unwrap_or(u64::MAX);
     let mut items: Vec<HistoryItem> = Vec::new();
-    let search = HistorySearch { filter: &filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
+    let end = search(request, &filter, before, MOST_RECORDS, &mut |record| {
         let is_refused = matches!(record.outcome, Outcome::Refused | Outcome::Failed);
         let is_shown = match outcome.as_str() {
             "applied" => record.outcome == Outcome::Applied,
@@ -59,19 +58,52 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let is_first = before == u64::MAX;
     let body = html! {
-        form.filters role="search" aria-label="Revisions" method="get" {
-            label { "Source " input type="text" name="source" value=(source.unwrap_or_default()); }
-            label { "Key, owner or email " input type="text" name="actor" value=(actor.unwrap_or_default()); }
-            label { "Resource " input type="text" name="resource" value=(resource.unwrap_or_default()) placeholder="/edges/https/edghts_…"; }
-            (choice("Outcome", "outcome", &OUTCOMES, &outcome))
-            button { "Show" }
-        }
+        (filters("Revisions", &html! {
+            (field(request, "Source", "source", ""))
+            (field(request, "Key, owner or email", "actor", ""))
+            (field(request, "Resource", "resource", "/edges/https/edghts_…"))
+            (choice(request, "Outcome", "outcome", &OUTCOMES))
+        }))
         @if !items.is_empty() { (timeline(request, &items)) }
         @else if is_filtered || !is_first { (nothing("No matching attempt.")) }
         @else { (nothing("Nothing has been applied yet.")) }
         (pager(request, "before", is_first, next, "Older"))
     };
     Ok(PageContent { title: "Revisions".to_owned(), section: "Revisions", body })
+}
+
+/// Visits the records that a filter selects before a position, newest first, until the client goes. At most so many are read.
+pub(super) fn search(
+    request: &PageRequest,
+    filter: &HistoryFilter,
+    before: u64,
+    most: u64,
+    visit: &mut dyn FnMut(CommitHeader) -> ControlFlow<()>,
+) -> Result<SearchEnd, StoreError> {
+    let search = HistorySearch { filter, before, batch: RECORDS, most };
+    request.store().search(&search, &|| request.is_cancelled(), visit)
+}
+
+/// The changes of some resources, newest first. `what` names these where there are none.
+pub(super) fn changes_of(request: &PageRequest, paths: &[String], what: &str) -> Result<Markup, ApiError> {
+    let before = request.number("before").unwrap_or(u64::MAX);
+    let commits = request.store().changes_of(paths, before, COMMITS)?;
+    let next = commits.last().filter(|_| commits.len() == COMMITS).map(|(header, _)| header.position.to_string());
+    Ok(html! {
+        @if commits.is_empty() { (nothing(&format!("The history has no change to this {what}: the {what} is older than the history."))) }
+        @for (header, changes) in commits {
+            @let item = HistoryItem::from_header(&header, "", &request.snapshot);
+            @let all = changes.len();
+            section.entry {
+                p { @if let Some(revision) = item.revision { (revision_link(request, "Revision", revision)) ", " }
+                    (time(&item.created_at, request.now)) ", by " (author(&item.author, &request.forge(&item.author.source)))
+                }
+                @for change in changes.into_iter().take(MOST_OF_COMMIT) { (diff::resource(request, change)) }
+                (more(all, MOST_OF_COMMIT))
+            }
+        }
+        (pager(request, "before", before == u64::MAX, next, "Older changes"))
+    })
 }
 
 /// A list of attempts, newest first.
@@ -85,7 +117,7 @@ pub(super) fn timeline(request: &PageRequest, items: &[HistoryItem]) -> Markup {
 
 /// An attempt in a timeline, with what it did to access.
 pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
-    let effect = compared_revision(item.revision, item.changed).and_then(|revision| request.effect(revision));
+    let (effect, access) = effect_of(request, item.revision, item.changed);
     let changed = effect.as_ref().map(|effect| effect.changed.as_str()).unwrap_or_default();
     let (class, tone) = match item.outcome.as_str() {
         "refused" | "failed" => ("attempt refused", Tone::Bad),
@@ -96,19 +128,17 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
         li class=(class) {
             p {
                 @match item.revision {
-                    Some(revision) => a href=(request.to(format_args!("revisions/{revision}"))) { "Revision " (revision) },
+                    Some(revision) => (revision_link(request, "Revision", revision)),
                     None => (badge(tone, &item.outcome)),
                 }
                 " · " (time(&item.created_at, request.now))
                 @if !changed.is_empty() { " · " (changed) }
                 @else if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
                 @else if item.revision.is_some() { " · no resource changed" }
-                " "
-                @if let Some(effect) = &effect { (effect.shown()) }
-                @else if item.revision.is_some() && item.changed > 0 { (badge(Tone::Neutral, "access not compared")) }
+                " " (access)
             }
             p { (actor(item, &request.forge(&item.author.source))) }
-            @if !item.message.is_empty() { p.message { (item.message) } }
+            @if !item.message.is_empty() { p.message { (prose(&item.message)) } }
         }
     }
 }

@@ -3,24 +3,21 @@
 use maud::{Markup, html};
 
 use super::access::{lock_list, locks};
-use super::access_effect::AccessEffect;
 use super::elements::{
-    Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, resource_link, source_link, time,
+    Tone, author, badge, commit, facts, file_place, json, locked, nothing, resource_link, revision_link, source_link,
+    time,
 };
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::{diff, drift, edge};
+use super::{drift, edge, revisions};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::passes_tls_through;
 use crate::server::http::api_error::ApiError;
-use crate::server::operations::history::document::{FieldBlame, HistoryItem, HistoryResource, ResourceBlame};
+use crate::server::operations::history::document::{FieldBlame, ResourceBlame};
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::prelude::*;
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).taking(&["before"]).of_history().of_writer();
-
-/// The changes on a page.
-const CHANGES: usize = 10;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let key = Key::child(Kind::HttpsEdgeRoute, Id::new(request.parameter(0)), Id::new(request.parameter(1)));
@@ -48,7 +45,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 (file_place(&origin.file, origin.line, None, &origin.commit, &forge)) " " (commit(&origin.commit, &forge))
             } }),
             ("Last change", html! { @if let Some(revision) = origin.changed_revision {
-                a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", "
+                (revision_link(request, "revision", revision)) ", "
                 (time(&origin.changed_at, request.now)) ", by " (author(&origin.changed_by, &request.forge(&origin.changed_by.source)))
             } }),
             ("ID", html! { code { (key.id.as_str()) } }),
@@ -64,7 +61,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         h2 { "Modules" }
         (modules(request, entry, &fields)?)
         h2 { "History" }
-        (history(request, &key)?)
+        (revisions::changes_of(request, &[key.path()], "route")?)
     };
     Ok(PageContent { title: format!("Route {}", request.snapshot.full_name(entry)), section: "Routes", body })
 }
@@ -85,9 +82,7 @@ fn modules(request: &PageRequest, entry: &Entry, fields: &[FieldBlame]) -> Resul
                 }
                 @if let Some(set) = newest(fields, name) {
                     p { "Last set " (time(&set.created_at, request.now)) " in "
-                        @if let Some(revision) = set.revision {
-                            a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", by "
-                        }
+                        @if let Some(revision) = set.revision { (revision_link(request, "revision", revision)) ", by " }
                         @if set.reverts_drift { "the end of somebody's change: " }
                         (author(&set.author, &request.forge(&set.author.source)))
                     }
@@ -105,27 +100,4 @@ fn newest<'f>(fields: &'f [FieldBlame], slot: &str) -> Option<&'f FieldBlame> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     fields.iter().filter(is_of).filter(|field| field.revision.is_some()).max_by_key(|field| field.revision)
-}
-
-/// The changes of the route, newest first.
-fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
-    let before = request.number("before").unwrap_or(u64::MAX);
-    let changes = request.store().changes_of(&key.path(), before, CHANGES)?;
-    let next = changes.last().filter(|_| changes.len() == CHANGES).map(|(header, _)| header.position.to_string());
-    Ok(html! {
-        @if changes.is_empty() { (nothing("The history has no change to this route: the route is older than the history.")) }
-        @for (header, change) in changes {
-            @let effect = AccessEffect::from_change(&change).shown();
-            @let item = HistoryItem::from_header(&header, "", &request.snapshot);
-            section.entry {
-                p { @if let Some(revision) = item.revision {
-                        a href=(request.to(format_args!("revisions/{revision}"))) { "Revision " (revision) } ", "
-                    }
-                    (time(&item.created_at, request.now)) ", by " (author(&item.author, &request.forge(&item.author.source)))
-                }
-                (diff::resource(&HistoryResource::new(change), None, &effect))
-            }
-        }
-        (pager(request, "before", before == u64::MAX, next, "Older changes"))
-    })
 }

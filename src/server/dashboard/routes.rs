@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_badges, locks};
-use super::elements::{self, Tone, badge, choice, first_of, nothing, pager, resource_link};
+use super::elements::{self, Tone, badge, choice, field, filters, first_texts, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -23,10 +23,8 @@ const ORDERS: [(&str, &str); 2] = [("", "By edge"), ("host", "By host")];
 const ACCESS: [(&str, &str); 3] = [("", "Any access"), ("open", "Open to everybody"), ("protected", "Protected")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let (search, source, access) = (request.value("search"), request.value("source"), request.value("access"));
-    let sort = request.value("sort");
-    let words = SearchWords::new(&search);
-    let after = request.value("after");
+    let (words, source) = (SearchWords::new(&request.value("search")), request.value("source"));
+    let (access, after) = (request.value("access"), request.value("after"));
     let keep = |entry: &Entry| {
         (source.is_empty() || entry.is_owned_by(&source))
             && matches_words(request, entry, &words)
@@ -40,7 +38,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let from = |edge: &str, id: &str| {
         request.snapshot.entries_after(Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id)))
     };
-    let (scan, next) = match sort.as_str() {
+    let (scan, next) = match request.value("sort").as_str() {
         "host" => TableScan::sorted(from("", ""), |entry| sorted_host(request, entry), &after, keep),
         _ => {
             let (edge, id) = after.split_once('/').unwrap_or_default();
@@ -52,13 +50,12 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || !after.is_empty();
     let body = html! {
-        form.filters role="search" aria-label="Routes" method="get" {
-            label { "Search " input type="search" name="search" value=(search) placeholder="host, match, name or description"; }
-            label { "Source " input type="text" name="source" value=(source); }
-            (choice("Access", "access", &ACCESS, &access))
-            (choice("Order", "sort", &ORDERS, &sort))
-            button { "Show" }
-        }
+        (filters("Routes", &html! {
+            (field(request, "Search", "search", "host, match, name or description"))
+            (field(request, "Source", "source", ""))
+            (choice(request, "Access", "access", &ACCESS))
+            (choice(request, "Order", "sort", &ORDERS))
+        }))
         @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
         @else if is_filtered { (nothing(&scan.nothing_text("route"))) }
         @else { (nothing("No routes yet. Declare routes with their edge.")) }
@@ -118,7 +115,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                     @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
                 }
                 td data-label="Access" { (lock_badges(&locks_of(request, entry))) }
-                td data-label="Host" { (first_of(hostports(request, entry), MOST_HOSTPORTS)) }
+                td data-label="Host" { (first_texts(hostports(request, entry), MOST_HOSTPORTS)) }
                 td data-label="Match" {
                     @if let Some(route) = route {
                         code { (route.r#match) } " "

@@ -2,9 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, due, facts, nothing, time};
+use super::elements::{self, Tone, badge, due, facts, more, name_or, nothing, time};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
+use crate::server::limits::slots::Slots;
 use crate::server::operations::ready::readiness;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
@@ -30,7 +32,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                     @if let Some(next) = &status.next_sync { ", next " (due(&next.to_string(), request.now)) }
                     @if let Some(fetches) = &handle.settings.fetches {
                         @match fetches.failure() {
-                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (failure.message) },
+                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (prose(&failure.message)) },
                             None => ", fetched from its repository",
                         }
                     }
@@ -61,15 +63,19 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 /// The requests in progress, and the places of those that cost much.
 fn work(request: &PageRequest) -> Markup {
     let AppState { access, admissions, .. } = &request.app;
+    let refused = |slots: &Slots| slots.refusals().iter().map(|(_, count)| count).sum::<u64>();
+    let busy = admissions.all().into_iter().filter(|slots| slots.waiting() > 0 || refused(slots) > 0);
+    let busy: Vec<&Slots> = busy.collect();
     let rows = html! {
-        @for slots in admissions.all() {
+        @for slots in &busy {
             tr { th scope="row" { (slots.name()) } td data-label="Running" { (slots.running()) } td data-label="Waiting" { (slots.waiting()) }
-                td data-label="Refused" { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
+                td data-label="Refused" { (refused(slots)) } }
         }
     };
     html! {
         p { "Requests in progress: " (access.guards.in_flight.count()) }
-        (elements::table("Work", &["Class", "Running", "Waiting", "Refused"], &rows))
+        @if busy.is_empty() { (nothing("No request waits for its turn, and none was refused for lack of a place.")) }
+        @else { (elements::table("Work", &["Class", "Running", "Waiting", "Refused"], &rows)) }
     }
 }
 
@@ -79,9 +85,9 @@ fn ready(request: &PageRequest) -> Markup {
         @match readiness(&request.app) {
             Ok(warnings) => {
                 p { (badge(Tone::Good, "ready")) }
-                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (warning.trim_start_matches("warning: ")) } }
+                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (prose(warning.trim_start_matches("warning: "))) } }
             },
-            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (reason) },
+            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (prose(&reason)) },
         }
     }
 }
@@ -137,11 +143,11 @@ pub(super) fn gateways(request: &PageRequest) -> Markup {
                     @else { (badge(Tone::Good, "current")) }
                     " " b { (read.address.to_string()) } " with "
                     @let description = request.snapshot.key_description(&read.key);
-                    span title=(read.key.as_str()) { (if description.is_empty() { read.key.as_str() } else { description }) }
+                    span title=(read.key.as_str()) { (name_or(description, read.key.as_str())) }
                     ": revision " (read.revision) ", " (time(&read.at.to_string(), request.now))
                 }
             }
         }
-        @if reads.len() > MOST_GATEWAYS { p { "and " (reads.len() - MOST_GATEWAYS) " more" } }
+        (more(reads.len(), MOST_GATEWAYS))
     }
 }

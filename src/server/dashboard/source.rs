@@ -6,9 +6,9 @@ use maud::{Markup, html};
 
 use super::actions::source_actions;
 use super::drift;
-use super::elements::{commit, counted, due, facts, nothing, time};
+use super::elements::{commit, counted, due, facts, more, nothing, revision_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::timeline;
+use super::revisions::{search, timeline};
 use super::sources::{card, finding, last_attempts, unknown};
 use crate::model::Author;
 use crate::model::key::segment;
@@ -16,8 +16,7 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::{SourceState, SourceView, SyncView};
-use crate::store::history::select::HistorySearch;
-use crate::store::{CommitHeader, HistoryFilter};
+use crate::store::HistoryFilter;
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/sources/{p0}", render).taking(&["done"]).of_history().of_writer();
@@ -41,7 +40,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if request.lacks_writer { (unknown()) }
         @else if source.diagnostics.is_empty() { (nothing("The last sync found nothing.")) }
         @for item in &source.diagnostics { (finding(item, &attempted, &forge)) }
-        @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
+        (more(source.diagnostics_omitted, 0))
         h2 { "Changed by hand" }
         (drift::of_source(request, &source))
         h2 { "Last attempts" }
@@ -55,9 +54,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 /// The last attempts of a source, and the last one that made a revision.
 fn attempts(request: &PageRequest, source: &str) -> Result<(Vec<HistoryItem>, Option<HistoryItem>), ApiError> {
     let filter = HistoryFilter { source: Some(source.to_owned()), ..HistoryFilter::default() };
-    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: 50, most: MOST_RECORDS };
     let (mut items, mut applied) = (Vec::new(), None);
-    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
+    search(request, &filter, u64::MAX, MOST_RECORDS, &mut |record| {
         let item = || HistoryItem::from_header(&record, "", &request.snapshot);
         if applied.is_none() && record.revision.is_some() && matches!(record.author, Author::Source { .. }) {
             applied = Some(item());
@@ -103,8 +101,7 @@ fn location(request: &PageRequest, source: &SourceView, applied: Option<&History
         (
             "Last applied",
             html! { @if let Some(HistoryItem { revision: Some(revision), created_at, author, .. }) = applied {
-                (time(created_at, request.now)) ", as "
-                a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } " " (commit(&author.commit, &forge))
+                (time(created_at, request.now)) ", as " (revision_link(request, "revision", *revision)) " " (commit(&author.commit, &forge))
             } },
         ),
         ("Next sync", due(&source.next_sync_at, request.now)),

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use maud::{Markup, html};
 
 use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, owner, source_link, time};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
+use super::revisions::search;
 use crate::model::Severity;
 use crate::plan::format::json::Item;
 use crate::reconcile::sources::forge_links::ForgeLinks;
@@ -14,17 +16,15 @@ use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView, SuspensionView};
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
-use crate::store::history::select::HistorySearch;
-use crate::store::{CommitHeader, HistoryFilter};
+use crate::store::HistoryFilter;
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_history().of_writer();
 
 /// The text in place of an empty list.
 const NONE: &str = "No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one \
                     with `serve --manifests`, or list several as `sources` in the configuration file.";
-/// How many records are read for the last attempts of sources, and how many at once.
+/// How many records are read for the last attempts of sources.
 const MOST_RECORDS: u64 = 500;
-const RECORDS: usize = 100;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let views = views(&request.app, &request.snapshot, None);
@@ -46,9 +46,7 @@ pub(super) fn unknown() -> Markup {
 /// The newest attempt of each source among the newest records.
 pub(super) fn last_attempts(request: &PageRequest) -> Result<HashMap<String, HistoryItem>, ApiError> {
     let mut found: HashMap<String, HistoryItem> = HashMap::new();
-    let filter = HistoryFilter::default();
-    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: RECORDS, most: MOST_RECORDS };
-    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
+    search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
         if let Author::Source { source, .. } = &record.author
             && !found.contains_key(source)
         {
@@ -89,7 +87,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
             @if let Some(suspension) = &view.suspension {
                 p { "Suspended " (suspended_by(request, suspension)) }
             }
-            @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }
+            @for condition in &view.conditions { @if !is_good { p { (prose(&condition.message)) } } }
             @if let Some(attempt) = attempt {
                 p { @if is_good { "Last change " } @else { "Last attempt " }
                     (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
@@ -129,8 +127,8 @@ pub(super) fn finding(item: &Item, commit: &str, forge: &ForgeLinks) -> Markup {
                     (file_place(file, number(item.spot.line), number(item.spot.column), commit, forge))
                 }
             }
-            p { (item.message) }
-            @if let Some(help) = &item.help { p.help { (help) } }
+            p { (prose(&item.message)) }
+            @if let Some(help) = &item.help { p.help { (prose(help)) } }
         }
     }
 }

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use super::access::lock_list;
-use super::elements::{self, Tone, badge, date, nothing, pager, resource_link};
+use super::elements::{self, Tone, badge, date, field, nothing, pager, resource_link};
+use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
@@ -37,7 +38,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (form(request, &asked))
         @match parsed {
             None => (nothing(NONE)),
-            Some(Err(fault)) => p.error role="alert" { (fault.message) @if let Some(help) = &fault.help { "; " (help) } },
+            Some(Err(fault)) => p.error role="alert" { (prose(&fault.message)) @if let Some(help) = &fault.help { "; " (prose(help)) } },
             Some(Ok(traced)) => (answer(request, &traced)),
         }
     };
@@ -45,7 +46,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 }
 
 fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
-    let at = request.value("at");
     html! {
         form.filters aria-label="Request" method="get" {
             label { "Method "
@@ -54,9 +54,9 @@ fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
                 }
             }
             label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false" aria-describedby="help"; }
-            label { "Client IP " input type="text" name="client_ip" value=(asked.client_ip) placeholder="any"; }
-            label { "User agent " input type="text" name="user_agent" value=(asked.user_agent) placeholder="any"; }
-            label { "Revision or commit " input type="text" name="at" value=(at) placeholder="current"; }
+            (field(request, "Client IP", "client_ip", "any"))
+            (field(request, "User agent", "user_agent", "any"))
+            (field(request, "Revision or commit", AT, "current"))
             button { "Trace" }
         }
         p.help id="help" { (HELP) }
@@ -103,7 +103,7 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
             @for step in &trace.modules {
                 li class=(if step.effect == StepEffect::Refused { "off" } else { "" }) {
                     h3 { (step.module) " " (effect(step.effect)) }
-                    p { (step.note) }
+                    p { (prose(&step.note)) }
                 }
             }
         }

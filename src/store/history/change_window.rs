@@ -14,14 +14,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::lock::Lock;
-use crate::model::Snapshot;
+use crate::model::{Key, Snapshot};
 use crate::store::commit::batch::Tip;
 use crate::store::commit::codec::{self, FormerValues};
 use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::CommitHeader;
 use crate::store::engine::State;
 use crate::store::error::StoreError;
-use crate::store::revision::{Revision, changed_resources};
+use crate::store::revision::{ChangeEvent, Revision, changed_resources};
 use crate::store::seal::Keyring;
 
 /// The most revisions in memory.
@@ -145,6 +145,14 @@ impl ChangeWindow {
         drop(self.newer.wait_timeout_while(window, timeout, |window| window.newest() <= known));
     }
 
+    /// Returns the keys of the children of a resource that the revisions in memory have deleted.
+    pub(crate) fn deleted_children(&self, parent: &Key) -> Vec<Key> {
+        let window = self.window.lock();
+        let changed = window.revisions.iter().flat_map(|(revision, _)| revision.changed.iter());
+        let deleted = changed.filter(|it| it.event == ChangeEvent::Deleted).map(|it| &it.key);
+        deleted.filter(|key| key.parent_key().as_ref() == Some(parent)).cloned().collect()
+    }
+
     /// Returns a receiver of the newest revision.
     pub(crate) fn newest(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
@@ -187,9 +195,8 @@ pub(crate) fn bytes_of(entries: &CommitEntries) -> usize {
 mod tests {
     use super::*;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Id, IpRestriction, Key, Kind, Operation};
+    use crate::model::{Id, IpRestriction, Kind, Operation};
     use crate::store::commit::entries::CommitEntry;
-    use crate::store::revision::ChangeEvent;
     use crate::store::{Commit, Store};
 
     fn create(name: &str) -> Operation {

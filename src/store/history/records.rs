@@ -1,5 +1,6 @@
 //! Reads commits as people see them: headers for lists, and what they did to resources.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
@@ -37,21 +38,30 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns at most `limit` commits before a position that changed a resource, newest first, with what each did to it alone.
+    /// Returns at most `limit` commits before a position that changed any of some resources, newest first, with what each did to
+    /// these alone.
     pub(crate) fn changes_of(
         &self,
-        path: &str,
+        paths: &[String],
         before: u64,
         limit: usize,
-    ) -> Result<Vec<(CommitHeader, ResourceChange)>, StoreError> {
-        let (reader, mut found) = (self.entry_reader(), Vec::new());
-        if limit > 0 {
-            self.resource_history(path, before, None, &mut |header, entry| {
-                found.extend(reader.change(entry)?.map(|change| (header.clone(), change)));
-                Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-            })?;
-        }
-        Ok(found)
+    ) -> Result<Vec<(CommitHeader, Vec<ResourceChange>)>, StoreError> {
+        let (reader, mut found) = (self.entry_reader(), BTreeMap::<u64, (CommitHeader, Vec<ResourceChange>)>::new());
+        let wanted = ResourceHistoryQuery { paths, before, source: None };
+        self.engine.resource_histories(wanted, &mut |_, header, entry| {
+            let is_older = found.keys().next().is_none_or(|oldest| header.position < *oldest);
+            if found.len() >= limit && is_older {
+                return Ok(ControlFlow::Break(()));
+            }
+            if let Some(change) = reader.change(entry)? {
+                found.entry(header.position).or_insert_with(|| (header.clone(), Vec::new())).1.push(change);
+            }
+            if found.len() > limit {
+                found.pop_first();
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found.into_values().rev().collect())
     }
 
     /// Visits what commits before a position did to a resource, newest first: all commits, or those that a source applied.
@@ -188,6 +198,16 @@ mod tests {
             assert_eq!(
                 [of(7), of(3_001)].map(|found| found.into_iter().map(|it| it.position).collect::<Vec<_>>()),
                 [[2], [3]]
+            );
+            // Of several resources, each commit is found once, with what it did to them.
+            let paths = [7, 8, 3_001].map(|number| key(number).path());
+            let changes = |before, limit| {
+                let found = store.changes_of(&paths, before, limit).unwrap();
+                found.into_iter().map(|(header, changes)| (header.position, changes.len())).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                [changes(u64::MAX, 9), changes(u64::MAX, 1), changes(3, 9), changes(2, 9)],
+                [vec![(3, 1), (2, 2)], vec![(3, 1)], vec![(2, 2)], vec![]]
             );
             let some = |skip: usize| store.some_changes(&store.header(1).unwrap().unwrap(), skip, 25).unwrap().unwrap();
             assert_eq!([0, 2_990, 3_000].map(|skip| some(skip).len()), [25, 10, 0]);

@@ -100,7 +100,7 @@ fn everybody_can_read_why_something_is_refused() {
     inspection.open("sources/shop/suspend", false);
     inspection.browser.evaluate("document.querySelector('form.change').noValidate = true");
     inspection.browser.follow("form.change button");
-    assert!(inspection.browser.text("[role=alert]").contains("`reason` is required"));
+    assert!(inspection.browser.text("[role=alert]").contains("reason is required"));
     inspection.look("a suspension without a reason", true);
 
     inspection.open(&rollback, false);

@@ -97,7 +97,7 @@ fn a_source_is_suspended_resumed_and_synced() {
     assert!(page.contains("sources/shop/suspend\"") && page.contains("sources/shop/sync\""), "{page}");
     assert!(browser.page("/ui/sources/shop/suspend").contains("What this does"));
     let nothing = browser.post_own("/ui/sources/shop/suspend", "reason=&for=3600");
-    assert!(nothing.status == 400 && nothing.text.contains("`reason` is required"), "{}", nothing.text);
+    assert!(nothing.status == 400 && nothing.text.contains("<code>reason</code> is required"), "{}", nothing.text);
     assert_eq!(browser.post_own("/ui/sources/shop/suspend", "reason=x&for=5").status, 400);
     let answer = browser.post_own("/ui/sources/shop/suspend", "reason=Fire+%3Cb%3E&for=3600");
     assert_eq!((answer.status, answer.header("location")), (303, Some("../../sources/shop?done=suspend")));
@@ -156,7 +156,7 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     assert!(browser.page(&path).contains("There is nothing to do"));
     let closing = browser.page(&format!("/ui/rollback?to={}", to + 1));
     let (_, closed) = closing.split_once("It closes access").unwrap_or_else(|| panic!("{closing}"));
-    assert!(closed.contains("open → `webhook_verification` required"), "{closing}");
+    assert!(closed.contains("open → <code>webhook_verification</code> required"), "{closing}");
     for (query, status) in [("to=99", 404), ("to=x", 400), ("to=1&max_deletes=x", 400), ("", 200)] {
         assert_eq!(browser.get(&format!("/ui/rollback?{query}")).status, status, "{query}");
     }

@@ -179,10 +179,10 @@ fn a_misspelt_parameter_is_refused_rather_than_ignored() {
     let server = Server::start();
     let browser = Browser::signed_in(&server, &server.viewer);
     for (page, message) in [
-        ("routes?acces=open", "unknown query parameter `acces`; did you mean `access`?"),
-        ("edges?at=1", "unknown query parameter `at`"),
-        ("server?x=1", "unknown query parameter `x`"),
-        ("rollback?to=1&to=2", "duplicate query parameter `to`"),
+        ("routes?acces=open", "unknown query parameter <code>acces</code>; did you mean <code>access</code>?"),
+        ("edges?at=1", "unknown query parameter <code>at</code>"),
+        ("server?x=1", "unknown query parameter <code>x</code>"),
+        ("rollback?to=1&to=2", "duplicate query parameter <code>to</code>"),
     ] {
         let answer = browser.get(&format!("/ui/{page}"));
         assert!(answer.status == 400 && answer.text.starts_with("<!DOCTYPE html>"), "{page}: {}", answer.text);
@@ -278,6 +278,7 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
             text.contains("<h3>HttpsEdge store</h3>") && text.contains("<code>/description</code> changed"),
             "{text}"
         );
+        assert!(text.contains("<p>Declared <code>Shop</code> → now <code>by hand</code></p>"), "{text}");
         assert!(text.contains("Put back at the next sync, ") && text.contains(">Drifted</span>"), "{text}");
         assert!(
             !text.contains("Nobody has")
@@ -361,6 +362,46 @@ fn a_certificate_names_the_hostports_that_present_it() {
     assert!(traced("http://shop.example.com").contains("<p>no TLS</p>"));
     let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
     assert!(overview.contains(told), "{overview}");
+    assert!(overview.contains("<a href=\"./certificates\">All certificates</a>"), "{overview}");
+}
+
+#[test]
+fn the_history_of_an_edge_has_the_changes_of_its_routes() {
+    let server = Server::start();
+    let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
+    let (other, _) = edge_with_route(&server, "other.example.com", protected());
+    let path = format!("/edges/https/{edge}/routes/{route}");
+    assert_eq!(server.call("PATCH", &path, Some(json!({"description": "changed"}))).status, 200);
+    assert_eq!(server.call("DELETE", &path, None).status, 204);
+    let page = Browser::signed_in(&server, &server.viewer).page(&format!("/ui/edges/{edge}"));
+    let (_, history) = page.split_once("<h2>History</h2>").unwrap();
+    for event in ["created", "changed", "deleted"] {
+        let entry = format!(">{event}</span> HttpsEdgeRoute {edge}/{route}</h3>");
+        assert_eq!(history.matches(&entry).count(), 1, "{event}: {history}");
+    }
+    assert!(history.contains(">created</span> HttpsEdge <a ") && !history.contains(&other), "{history}");
+}
+
+#[test]
+fn a_revision_names_a_key_by_its_description() {
+    let server = Server::start();
+    let key = server.call("POST", "/api_keys", Some(json!({"description": "CI of the shop"})));
+    assert_eq!(key.status, 201, "{}", key.text);
+    let (revision, browser) = (server.store().snapshot().revision, Browser::signed_in(&server, &server.viewer));
+    assert!(browser.page("/ui/revisions").contains("ApiKey CI of the shop created"));
+    let page = browser.page(&format!("/ui/revisions/{revision}"));
+    assert!(page.contains(">created</span> ApiKey CI of the shop</h3>") && page.contains(key.str("/id")), "{page}");
+    assert_eq!(server.call("DELETE", &format!("/api_keys/{}", key.str("/id")), None).status, 204);
+    assert!(browser.page("/ui/").contains("ApiKey CI of the shop deleted"));
+}
+
+#[test]
+fn a_server_at_rest_has_no_table_of_zeros() {
+    let server = Server::start();
+    let page = Browser::signed_in(&server, &server.viewer).page("/ui/server");
+    let (_, work) = page.split_once("<h2>Work</h2>").unwrap();
+    let (work, _) = work.split_once("<h2>").unwrap();
+    assert!(work.contains("No request waits for its turn") && !work.contains("<table"), "{work}");
 }
 
 #[test]

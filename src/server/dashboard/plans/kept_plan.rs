@@ -3,7 +3,7 @@
 use maud::html;
 
 use super::preview::PlanPreview;
-use crate::server::dashboard::elements::{author, commit, facts, pager, time};
+use crate::server::dashboard::elements::{author, commit, facts, numbered_pager, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::reconciliation::kept_plans::KeptPlan;
@@ -20,10 +20,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let KeptPlan { source, commit: id, commit_message, by, at, report } = kept;
     let planner = permission::allows(&request.caller, &Intent::Plan(&source), &request.snapshot);
     planner.map_err(|fault| request.caller.refused(fault))?;
-    let (from, forge, current) = (request.skipped(), request.forge(&source), request.snapshot.revision);
-    let plan = PlanPreview::new(report, from, CHANGES);
-    let shown = from.saturating_add(plan.shown().len());
-    let next = (shown < plan.all).then(|| shown.to_string());
+    let (forge, current) = (request.forge(&source), request.snapshot.revision);
+    let plan = PlanPreview::new(report, request.skipped(), CHANGES);
     let body = html! {
         (facts(&[
             ("Source", html! { b { (source) } }),
@@ -37,7 +35,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         ]))
         (plan.findings(&id, &forge))
         (plan.changes())
-        (pager(request, "from", from == 0, next, "More changes"))
+        (numbered_pager(request, plan.shown().len(), plan.all, "More changes"))
     };
     Ok(PageContent { title: format!("Plan of {source}"), section: "Sources", body })
 }

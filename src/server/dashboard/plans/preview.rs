@@ -11,6 +11,7 @@ use crate::plan::{Effect, Summary};
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::dashboard::diff;
 use crate::server::dashboard::elements::{Tone, badge};
+use crate::server::dashboard::layout::prose;
 use crate::server::dashboard::sources::finding;
 
 /// A plan, of which a page shows some changes.
@@ -65,14 +66,14 @@ impl PlanPreview {
         html! {
             @if !opened.is_empty() { h2 { "It opens access" } }
             @for item in &opened { (finding(item, commit, forge)) }
-            @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (line) } } } }
-            @if !stopped.is_empty() { h2 { "It stops serving" } ul { @for line in stopped { li { (line) } } } }
+            @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (prose(line)) } } } }
+            @if !stopped.is_empty() { h2 { "It stops serving" } ul { @for line in stopped { li { (prose(line)) } } } }
             @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
             @for item in &report.refusals { (finding(item, commit, forge)) }
             @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (finding(item, commit, forge)) }
             @if let Some((summary, lines)) = behaviour {
-                p { (summary) @if above > 0 { " " (above) " of them " (if above == 1 { "is" } else { "are" }) " listed above." } }
-                @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
+                p { (prose(summary)) @if above > 0 { " " (above) " of them " (if above == 1 { "is" } else { "are" }) " listed above." } }
+                @if !lines.is_empty() { ul { @for line in lines { li { (prose(line)) } } } }
             }
         }
     }
@@ -101,12 +102,45 @@ fn planned(change: &RedactedChange) -> Markup {
         article.change {
             h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
             p { code { (change.id) } }
-            @for note in &change.notes { p { (note) } }
-            @for field in change.drift.iter().flat_map(Drift::changed) { p { (field) } }
+            @for note in &change.notes { p { (prose(note)) } }
+            @for field in change.drift.iter().flat_map(Drift::changed) { p { (prose(&field.to_string())) } }
             @for call in &change.calls {
                 p { code { (call.method) " " (call.path) } }
-                @if !call.lines.is_empty() { (diff::signed(&call.lines)) }
+                @let what = if call.path.ends_with(&change.id) { "resource" } else { "module" };
+                @match call.lines.as_slice() {
+                    [] => {},
+                    [line] if line == "- {}" => p { "The " (what) " is removed. It had no settings." },
+                    [line] if line == "+ {}" => p { "The " (what) " is added without settings." },
+                    lines => (diff::signed(lines)),
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::plan::redacted_plan::Call;
+
+    #[test]
+    fn what_has_no_settings_is_removed_in_words() {
+        let (kind, name, id) = ("HttpsEdge".to_owned(), "shop".to_owned(), "edghts_1".to_owned());
+        let call = |path: &str, lines: &[&str]| {
+            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            Call { method: "DELETE".to_owned(), path: path.to_owned(), body: Value::Null, lines }
+        };
+        let calls = vec![
+            call("/edges/https/edghts_1/compression", &["- {}"]),
+            call("/edges/https/edghts_1/tls_termination", &["- min_version: '1.2'"]),
+            call("/edges/https/edghts_1", &["- {}"]),
+        ];
+        let change = RedactedChange { effect: Effect::Change, kind, name, id, notes: vec![], calls, drift: None };
+        let shown = planned(&change).into_string();
+        assert!(shown.contains("/compression</code></p><p>The module is removed. It had no settings.</p>"), "{shown}");
+        assert!(shown.contains("<span class=\"removed\">- min_version: '1.2'\n</span>"), "{shown}");
+        assert!(shown.contains("/edghts_1</code></p><p>The resource is removed. It had no settings.</p>"), "{shown}");
     }
 }

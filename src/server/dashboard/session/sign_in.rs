@@ -55,7 +55,7 @@ fn provider_of(access: &AccessControl) -> Option<&str> {
 fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
     let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
     html! {
-        @if let Some(error) = error { p.error role="alert" { (error) } }
+        @if let Some(error) = error { p.error role="alert" { (layout::prose(error)) } }
         @if let Some(provider) = provider {
             p { a.button href={ "./login/oidc?next=" (encoded) } { "Sign in with " (provider) } }
             p { "Or, if you have a token:" }
