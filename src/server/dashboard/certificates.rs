@@ -73,11 +73,11 @@ fn bare_hostports(count: usize) -> String {
 /// A table of certificates.
 pub(super) fn table(request: &PageRequest, rows: &[Expiry]) -> Markup {
     let hostports = request.app.dashboard.hostports.at(&request.snapshot);
-    let rows = html! { @for row in rows { (certificate(request, row, &hostports)) } };
-    elements::table("Certificates", &["Certificate", "Expires", "For", "Used by"], &rows)
+    let rows = rows.iter().map(|row| certificate(request, row, &hostports));
+    elements::table("Certificates", &["Certificate", "Expires", "For", "Used by"], rows)
 }
 
-fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) -> Markup {
+fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) -> Vec<Markup> {
     let keys = [Kind::TlsCertificate, Kind::CertificateAuthority].map(|kind| Key::new(kind, Id::new(&row.id)));
     let entry = keys.iter().find_map(|key| request.snapshot.get(key));
     let names: Vec<String> = entry.map(|entry| names_of(entry)).unwrap_or_default();
@@ -85,24 +85,22 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
     let description = certificate.map_or("", |certificate| certificate.description.as_str());
     let name = if row.name.is_empty() { description } else { row.name.as_str() };
     let at = Timestamp::from_second(row.second).map(|at| at.to_string()).unwrap_or_default();
-    html! {
-        tr {
-            th scope="row" {
-                @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (name) } }
-                @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
-            }
-            td data-label="Expires" {
-                @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
-                @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
-                (time(&at, request.now))
-            }
-            td data-label="For" { (first_texts(&names, MOST_NAMES)) }
-            td data-label="Used by" {
-                @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
-                @else if let Some(entry) = entry { (users(request, &entry.key)) }
-            }
-        }
-    }
+    vec![
+        html! {
+            @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (name) } }
+            @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
+        },
+        html! {
+            @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
+            @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
+            (time(&at, request.now))
+        },
+        first_texts(&names, MOST_NAMES),
+        html! {
+            @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
+            @else if let Some(entry) = entry { (users(request, &entry.key)) }
+        },
+    ]
 }
 
 /// The hostports that present a certificate.

@@ -19,37 +19,32 @@ use crate::store::history::masking;
 /// The most resources on the overview.
 const MOST_DRIFTED: usize = 10;
 
-/// The drift of all followed sources.
+/// The drift of all followed sources, on the overview.
 pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
+    let links = html! {
+        @for view in sources.iter().filter(|view| view.has_loop() && view.counts.drifted > 0) { " " (source_link(request, &view.name)) }
+    };
+    listed(request, sources, MOST_DRIFTED, "Nobody has changed what a followed source owns", &html! { ":" (links) })
+}
+
+/// The drift of a source, on its page.
+pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
+    listed(request, std::slice::from_ref(source), usize::MAX, "Nothing was changed by hand", &html! {})
+}
+
+/// The drift of sources: at most so many resources, and where the others are. `none` is told if there is none.
+fn listed(request: &PageRequest, sources: &[SourceView], most: usize, none: &str, others: &Markup) -> Markup {
     let followed = || sources.iter().filter(|view| view.has_loop());
     let count: usize = followed().map(|view| view.counts.drifted).sum();
     let since = followed().filter_map(|view| view.drift_since).max();
-    let listed = followed().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
-    let shown: Vec<_> = listed.take(MOST_DRIFTED).collect();
+    let all = followed().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
+    let shown: Vec<_> = all.take(most).collect();
     html! {
         @if request.lacks_writer { (unknown()) }
-        @else if followed().next().is_none() { (nothing("The server follows no source, so it does not know.")) }
-        @else if count == 0 && shown.is_empty() { (nobody("Nobody has changed what a followed source owns", since)) }
+        @else if followed().next().is_none() { (nothing("Not known: the server checks followed sources alone.")) }
+        @else if count == 0 && shown.is_empty() { (nobody(none, since)) }
         @for (view, drifted) in &shown { (resource(request, drifted, view)) }
-        @if count > shown.len() {
-            p { (more(count, shown.len())) ": "
-                @for view in followed().filter(|view| view.counts.drifted > 0) {
-                    (source_link(request, &view.name)) " "
-                }
-            }
-        }
-    }
-}
-
-/// The drift of a source.
-pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
-    let (count, listed) = (source.counts.drifted, source.drifted.len());
-    html! {
-        @if request.lacks_writer { (unknown()) }
-        @else if !source.has_loop() { (nothing("The server does not follow the source, so it does not know.")) }
-        @else if count == 0 && listed == 0 { (nobody("Nothing was changed by hand", source.drift_since)) }
-        @for drifted in &source.drifted { (resource(request, drifted, source)) }
-        @if count > listed { p { (more(count, listed)) } }
+        @if count > shown.len() { p { (more(count, shown.len())) (others) } }
     }
 }
 
@@ -83,7 +78,7 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
             @for field in &drifted.fields {
                 p { @if field.field.is_empty() { "The whole resource" } @else { code { (field.field) } }
                     @if field.removed { " removed" } @else { " changed" }
-                    @if !field.by.is_empty() { " by " b { (field.by) } " " (time(&field.at, request.now)) }
+                    @if !field.by.is_empty() { " by " b { (prose(&field.by)) } " " (time(&field.at, request.now)) }
                     @if let Some(revision) = field.revision { ", " (revision_link(request, "revision", revision)) }
                 }
                 (values(field))

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, choice, field, filters, first_texts, nothing, pager, resource_link, time};
+use super::elements::{self, choice, field, filters, first_texts, resource_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -44,19 +44,13 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (scan, next)
         }
     };
-    let is_first = request.value("after").is_empty();
-    let is_filtered = !words.is_empty() || !source.is_empty() || !is_first;
     let body = html! {
         (filters("Edges", &html! {
             (field(request, "Search", "search", "name, host or ID"))
             (field(request, "Source", "source", ""))
             (choice(request, "Order", "sort", &ORDERS))
         }))
-        @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
-        @else if is_filtered { (nothing(&scan.nothing_text("edge"))) }
-        @else { (nothing(NONE)) }
-        (scan.limits(&words))
-        (pager(request, "after", is_first, next, scan.next_text()))
+        (scan.shown(request, &words, ("edge", NONE), next, |rows| table(request, rows)))
     };
     Ok(PageContent { title: "Edges".to_owned(), section: "Edges", body })
 }
@@ -82,18 +76,16 @@ fn sorted_name(entry: &Entry) -> String {
 }
 
 fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
-    let rows = html! {
-        @for entry in rows {
-            @let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
-            @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
-            tr {
-                th scope="row" { (resource_link(request, &entry.key, entry.name().unwrap_or(entry.key.id.as_str()))) }
-                td data-label="Hostports" { (first_texts(hostports, MOST_HOSTPORTS)) }
-                td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
-                td data-label="Source" { (entry.source().unwrap_or("–")) }
-                td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
-            }
-        }
+    let row = |entry: &Arc<Entry>| {
+        let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
+        let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
+        vec![
+            resource_link(request, &entry.key, entry.name().unwrap_or(entry.key.id.as_str())),
+            first_texts(hostports, MOST_HOSTPORTS),
+            html! { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } },
+            html! { (entry.source().unwrap_or("–")) },
+            time(&entry.created_at.to_string(), request.now),
+        ]
     };
-    elements::table("Edges", &["Edge", "Hostports", "Routes", "Source", "Created"], &rows)
+    elements::table("Edges", &["Edge", "Hostports", "Routes", "Source", "Created"], rows.iter().map(row))
 }

@@ -262,13 +262,18 @@ pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
     }
 }
 
-/// A table that scrolls by itself. Its rows are cards on a narrow screen, where the cells say what they are (`data-label`).
-pub(super) fn table(label: &str, columns: &[&str], rows: &Markup) -> Markup {
+/// A table that scrolls by itself. Its rows are cards on a narrow screen, where the cells say what they are (`data-label`). A row
+/// has a cell for each column, and the first one names it.
+pub(super) fn table(label: &str, columns: &[&str], rows: impl Iterator<Item = Vec<Markup>>) -> Markup {
     html! {
         div.scroll.cards tabindex="0" role="region" aria-label=(label) {
             table {
                 thead { tr { @for column in columns { th scope="col" { (column) } } } }
-                tbody { (rows) }
+                tbody { @for row in rows { tr {
+                    @for (at, (column, cell)) in columns.iter().zip(&row).enumerate() {
+                        @if at == 0 { th scope="row" { (cell) } } @else { td data-label=(column) { (cell) } }
+                    }
+                } } }
             }
         }
     }
@@ -318,7 +323,7 @@ pub(super) fn choice(request: &PageRequest, label: &str, name: &str, choices: &[
     html! {
         label { (label) " "
             select name=(name) {
-                @for (value, text) in choices { option value=(value) selected[*value == chosen] { (text) } }
+                @for (value, text) in choices { option value=(value) selected[value.eq_ignore_ascii_case(&chosen)] { (text) } }
             }
         }
     }
@@ -342,9 +347,11 @@ pub(super) fn pager(
 ) -> Markup {
     let first = (!is_first).then(|| request.with(&[(parameter, "")]));
     let next = next.map(|next| request.with(&[(parameter, next.as_str())]));
+    // The page of an edge has two of them.
+    let label = if parameter == "before" { "Pages of the history" } else { "Pages" };
     html! {
         @if first.is_some() || next.is_some() {
-            nav.pager aria-label="Pages" {
+            nav.pager aria-label=(label) {
                 @if let Some(first) = first { a href=(first) { "First page" } }
                 @if let Some(next) = next { a rel="next" href=(next) { (next_text) } }
             }

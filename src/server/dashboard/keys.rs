@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::actions::revoke_key::may_revoke;
-use super::elements::{self, Tone, badge, choice, field, filters, name_or, nothing, pager, time};
+use super::elements::{self, Tone, badge, choice, field, filters, name_or, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::key::segment;
@@ -12,7 +12,7 @@ use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render).taking(&["search", "use", "before"]);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render).taking(&["search", "use", "after"]);
 
 /// The most keys that the overview looks at, and the most that it shows.
 const MOST_COUNTED: usize = 1000;
@@ -37,7 +37,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         let texts = key.map(|key| [key.description.as_str(), key.owner_id.as_str()]).unwrap_or_default();
         is_used(entry) && words.are_in(texts.into_iter().chain([entry.key.id.as_str()]))
     };
-    let before = request.number("before").unwrap_or(u64::MAX);
+    let before = request.number("after").unwrap_or(u64::MAX);
     let scan = TableScan::new(request.snapshot.newest_first(Kind::ApiKey, None, before), keep);
     let next = scan.last.as_ref().map(|last| last.order.to_string());
     // Roles are those of owners, which only some may read.
@@ -46,7 +46,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let columns = ["Key", "Owner"].into_iter().chain(shows_roles.then_some("Role"));
     let columns = columns.chain(["Scope", "Last use", "Created"]).chain(revokes.then_some("Actions"));
     let columns: Vec<&str> = columns.collect();
-    let rows = html! { @for entry in &scan.rows { (row(request, entry, shows_roles, revokes)) } };
     let since = key_use.since.to_string();
     let body = html! {
         (filters("Keys", &html! {
@@ -57,10 +56,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if !shows_roles {
             p { "A key without a scope (–) may do everything that the role of its owner allows. Only admins see the roles." }
         }
-        @if scan.rows.is_empty() { (nothing(&scan.nothing_text("key"))) }
-        @else { (elements::table("Keys", &columns, &rows)) }
-        (scan.limits(&words))
-        (pager(request, "before", before == u64::MAX, next, scan.next_text()))
+        (scan.shown(request, &words, ("key", "There is no key."), next, |rows| {
+            elements::table("Keys", &columns, rows.iter().filter_map(|entry| row(request, entry, shows_roles, revokes)))
+        }))
     };
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })
 }
@@ -93,33 +91,30 @@ pub(super) fn in_use(request: &PageRequest) -> Markup {
     }
 }
 
-fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) -> Markup {
-    let Some(key) = entry.spec_as::<ApiKey>() else { return html! {} };
-    let used = request.app.access.key_use.last(&entry.key.id);
+fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) -> Option<Vec<Markup>> {
+    let (key, id) = (entry.spec_as::<ApiKey>()?, &entry.key.id);
+    let used = request.app.access.key_use.last(id);
     let role = rules::key_role(&request.snapshot, key);
-    html! {
-        tr {
-            th scope="row" {
-                @if !key.description.is_empty() { (key.description) " " }
-                code { (entry.key.id.as_str()) }
-                @if entry.key.id == request.caller.key { " " (badge(Tone::Neutral, "you")) }
-            }
-            td data-label="Owner" { (key.owner_id) }
-            @if shows_role { td data-label="Role" { (role.map(|role| role.as_str()).unwrap_or("–")) } }
-            td data-label="Scope" { @match (&key.scope, role.filter(|_| shows_role)) {
-                (Some(scope), _) => (scope_of(request, scope)),
-                (None, Some(role)) => (role.without_scope()),
-                (None, None) => "–",
-            } }
-            td data-label="Last use" { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
-            td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
-            @if revokes {
-                td data-label="Actions" { @if may_revoke(request, &entry.key.id).is_ok() {
-                    a href=(request.to(format_args!("keys/{}/revoke", segment(entry.key.id.as_str())))) { "Revoke" }
-                } }
-            }
-        }
-    }
+    let named = html! {
+        @if !key.description.is_empty() { (key.description) " " }
+        code { (id.as_str()) }
+        @if *id == request.caller.key { " " (badge(Tone::Neutral, "you")) }
+    };
+    let scope = html! { @match (&key.scope, role.filter(|_| shows_role)) {
+        (Some(scope), _) => (scope_of(request, scope)),
+        (None, Some(role)) => (role.without_scope()),
+        (None, None) => "–",
+    } };
+    let mut row = vec![named, html! { (key.owner_id) }];
+    row.extend(shows_role.then(|| html! { (role.map(|role| role.as_str()).unwrap_or("–")) }));
+    let used = html! { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } };
+    row.extend([scope, used, time(&entry.created_at.to_string(), request.now)]);
+    row.extend(revokes.then(|| {
+        html! { @if may_revoke(request, id).is_ok() {
+            a href=(request.to(format_args!("keys/{}/revoke", segment(id.as_str())))) { "Revoke" }
+        } }
+    }));
+    Some(row)
 }
 
 /// The rights of a scope, in a few words.

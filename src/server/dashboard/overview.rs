@@ -31,16 +31,19 @@ const MOST_CERTIFICATES: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let sources = views(&request.app, &request.snapshot, None);
+    let sections = [
+        ("sources", "Is the commit in Git live?", live_sources(request, &sources)?),
+        ("drift", "Changed by hand", drift::of_all(request, &sources)),
+        ("suspended", "Suspended", suspended(request, &sources)),
+        ("changes", "What changed last?", last_changes(request)?),
+        ("certificates", "Certificates that expire", certificate_list(request)),
+        ("gateways", "Gateways", server_health::gateways(request)),
+        ("keys", "Keys in use", keys::in_use(request)),
+        ("server", "The server", server_health::summary(request)),
+    ];
     let body = html! {
         div.columns {
-            section aria-labelledby="sources" { h2 id="sources" { "Is the commit in Git live?" } (live_sources(request, &sources)?) }
-            section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drift::of_all(request, &sources)) }
-            section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
-            section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
-            section aria-labelledby="certificates" { h2 id="certificates" { "Certificates that expire" } (certificate_list(request)) }
-            section aria-labelledby="gateways" { h2 id="gateways" { "Gateways" } (server_health::gateways(request)) }
-            section aria-labelledby="keys" { h2 id="keys" { "Keys in use" } (keys::in_use(request)) }
-            section aria-labelledby="server" { h2 id="server" { "The server" } (server_health::summary(request)) }
+            @for (id, title, body) in &sections { section aria-labelledby=(id) { h2 id=(id) { (title) } (body) } }
         }
     };
     Ok(PageContent { title: "Overview".to_owned(), section: "Overview", body })

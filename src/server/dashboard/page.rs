@@ -126,6 +126,11 @@ impl PageRequest {
         at_revision::number(&self.value(name))
     }
 
+    /// Whether the request asks for some of all rows, and not only for an order.
+    pub(super) fn is_selecting(&self) -> bool {
+        form_urlencoded::parse(self.query.as_bytes()).any(|(name, value)| name != "sort" && !value.trim().is_empty())
+    }
+
     /// The number of rows before those of this page of a table.
     pub(super) fn skipped(&self) -> usize {
         self.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default()

@@ -33,7 +33,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let (resource, actor, source) = (given("resource"), given("actor"), given("source"));
     let filter = HistoryFilter { resource, actor, source, ..HistoryFilter::default() };
     let outcome = request.value("outcome");
-    let is_filtered = filter != HistoryFilter::default() || !outcome.is_empty();
     let before = request.number("before").unwrap_or(u64::MAX);
     let mut items: Vec<HistoryItem> = Vec::new();
     let end = search(request, &filter, before, MOST_RECORDS, &mut |record| {
@@ -56,7 +55,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         SearchEnd::Stopped => items.last().map(|last| last.id.clone()),
         SearchEnd::Exhausted(position) => Some(position.to_string()),
     };
-    let is_first = before == u64::MAX;
     let body = html! {
         (filters("Revisions", &html! {
             (field(request, "Source", "source", ""))
@@ -65,9 +63,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (choice(request, "Outcome", "outcome", &OUTCOMES))
         }))
         @if !items.is_empty() { (timeline(request, &items)) }
-        @else if is_filtered || !is_first { (nothing("No matching attempt.")) }
+        @else if request.is_selecting() { (nothing("No matching attempt.")) }
         @else { (nothing("Nothing has been applied yet.")) }
-        (pager(request, "before", is_first, next, "Older"))
+        (pager(request, "before", before == u64::MAX, next, "Older"))
     };
     Ok(PageContent { title: "Revisions".to_owned(), section: "Revisions", body })
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_badges, locks};
-use super::elements::{self, Tone, badge, choice, field, filters, first_texts, nothing, pager, resource_link};
+use super::elements::{self, Tone, badge, choice, field, filters, first_texts, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -48,7 +48,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (scan, next)
         }
     };
-    let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || !after.is_empty();
     let body = html! {
         (filters("Routes", &html! {
             (field(request, "Search", "search", "host, match, name or description"))
@@ -56,11 +55,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (choice(request, "Access", "access", &ACCESS))
             (choice(request, "Order", "sort", &ORDERS))
         }))
-        @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
-        @else if is_filtered { (nothing(&scan.nothing_text("route"))) }
-        @else { (nothing("No routes yet. Declare routes with their edge.")) }
-        (scan.limits(&words))
-        (pager(request, "after", after.is_empty(), next, scan.next_text()))
+        (scan.shown(request, &words, ("route", "No routes yet. Declare routes with their edge."), next, |rows| table(request, rows)))
     };
     Ok(PageContent { title: "Routes".to_owned(), section: "Routes", body })
 }
@@ -106,28 +101,22 @@ fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
 /// A table of routes, in which those that others have changed are marked. Only the server that writes knows these.
 pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
-    let rows = html! {
-        @for entry in rows {
-            @let route = entry.spec_as::<HttpsEdgeRoute>();
-            tr {
-                th scope="row" {
-                    (resource_link(request, &entry.key, &request.snapshot.full_name(entry)))
-                    @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
-                }
-                td data-label="Access" { (lock_badges(&locks_of(request, entry))) }
-                td data-label="Host" { (first_texts(hostports(request, entry), MOST_HOSTPORTS)) }
-                td data-label="Match" {
-                    @if let Some(route) = route {
-                        code { (route.r#match) } " "
-                        small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
-                    }
-                }
-                td data-label="Source" { (entry.source().unwrap_or("–")) }
-            }
-        }
+    let row = |entry: &Arc<Entry>| {
+        vec![
+            html! {
+                (resource_link(request, &entry.key, &request.snapshot.full_name(entry)))
+                @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
+            },
+            lock_badges(&locks_of(request, entry)),
+            first_texts(hostports(request, entry), MOST_HOSTPORTS),
+            html! { @if let Some(route) = entry.spec_as::<HttpsEdgeRoute>() {
+                code { (route.r#match) } " " small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
+            } },
+            html! { (entry.source().unwrap_or("–")) },
+        ]
     };
     html! {
         @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
-        (elements::table("Routes", &["Route", "Access", "Host", "Match", "Source"], &rows))
+        (elements::table("Routes", &["Route", "Access", "Host", "Match", "Source"], rows.iter().map(row)))
     }
 }

@@ -3,7 +3,8 @@
 
 use maud::{Markup, html};
 
-use super::page::ROWS;
+use super::elements::{nothing, pager};
+use super::page::{PageRequest, ROWS};
 use crate::model::Entry;
 use crate::server::prelude::*;
 
@@ -82,8 +83,26 @@ impl TableScan {
         if self.is_cut { "Continue the search" } else { "Next page" }
     }
 
+    /// The table of the rows, what limits it, and the links to other pages. `none` is told if there is no such resource at all.
+    pub(super) fn shown(
+        &self,
+        request: &PageRequest,
+        words: &SearchWords,
+        (what, none): (&str, &str),
+        next: Option<String>,
+        table: impl FnOnce(&[Arc<Entry>]) -> Markup,
+    ) -> Markup {
+        html! {
+            @if !self.rows.is_empty() { (table(&self.rows)) }
+            @else if request.is_selecting() { (nothing(&self.nothing_text(what))) }
+            @else { (nothing(none)) }
+            (self.limits(words))
+            (pager(request, "after", request.value("after").is_empty(), next, self.next_text()))
+        }
+    }
+
     /// The text in place of an empty table of such resources. Nothing is certain before all of them were looked at.
-    pub(super) fn nothing_text(&self, what: &str) -> String {
+    fn nothing_text(&self, what: &str) -> String {
         match (self.is_cut, self.most_sorted) {
             (true, _) => "Nothing found yet: the search can be continued.".to_owned(),
             (false, Some(_)) => "Nothing found among those that were sorted.".to_owned(),
@@ -92,7 +111,7 @@ impl TableScan {
     }
 
     /// What was left out of a search; nothing if it is complete.
-    pub(super) fn limits(&self, words: &SearchWords) -> Markup {
+    fn limits(&self, words: &SearchWords) -> Markup {
         html! {
             @if words.is_limited {
                 p { "Only the first " (MOST_WORDS) " words and " (MOST_CHARACTERS) " characters are searched for." }

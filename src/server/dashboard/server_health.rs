@@ -66,16 +66,14 @@ fn work(request: &PageRequest) -> Markup {
     let refused = |slots: &Slots| slots.refusals().iter().map(|(_, count)| count).sum::<u64>();
     let busy = admissions.all().into_iter().filter(|slots| slots.waiting() > 0 || refused(slots) > 0);
     let busy: Vec<&Slots> = busy.collect();
-    let rows = html! {
-        @for slots in &busy {
-            tr { th scope="row" { (slots.name()) } td data-label="Running" { (slots.running()) } td data-label="Waiting" { (slots.waiting()) }
-                td data-label="Refused" { (refused(slots)) } }
-        }
+    let row = |slots: &&Slots| {
+        let [running, waiting] = [slots.running(), slots.waiting()].map(|count| html! { (count) });
+        vec![html! { (slots.name()) }, running, waiting, html! { (refused(slots)) }]
     };
     html! {
         p { "Requests in progress: " (access.guards.in_flight.count()) }
         @if busy.is_empty() { (nothing("No request waits for its turn, and none was refused for lack of a place.")) }
-        @else { (elements::table("Work", &["Class", "Running", "Waiting", "Refused"], &rows)) }
+        @else { (elements::table("Work", &["Class", "Running", "Waiting", "Refused"], busy.iter().map(row))) }
     }
 }
 

@@ -9,7 +9,7 @@ use super::drift;
 use super::elements::{commit, counted, due, facts, more, nothing, revision_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::{search, timeline};
-use super::sources::{card, finding, last_attempts, unknown};
+use super::sources::{card, finding, unknown};
 use crate::model::Author;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
@@ -34,7 +34,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if request.lacks_writer { (unknown()) }
         (source_actions::links(request, &source))
         h2 { "State" }
-        (card(request, &source, last_attempts(request)?.get(name)))
+        (card(request, &source, attempts.iter().find(|attempt| attempt.author.by == "source")))
         (location(request, &source, applied.as_ref()))
         h2 { "Findings" }
         @if request.lacks_writer { (unknown()) }

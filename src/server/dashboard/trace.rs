@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::lock_list;
-use super::elements::{self, Tone, badge, date, field, nothing, pager, resource_link};
+use super::elements::{self, Tone, badge, choice, date, field, nothing, pager, resource_link};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
@@ -48,11 +48,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
     html! {
         form.filters aria-label="Request" method="get" {
-            label { "Method "
-                select name="method" {
-                    @for method in METHODS { option selected[asked.method.eq_ignore_ascii_case(method)] { (method) } }
-                }
-            }
+            (choice(request, "Method", "method", &METHODS.map(|method| (method, method))))
             label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false" aria-describedby="help"; }
             (field(request, "Client IP", "client_ip", "any"))
             (field(request, "User agent", "user_agent", "any"))
@@ -141,19 +137,15 @@ fn effect(effect: StepEffect) -> Markup {
 fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> Markup {
     let rows: Vec<_> = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).collect();
     let next = has_more.then(|| from.saturating_add(ROWS).to_string());
-    let others = html! {
-        @for it in &rows {
-            tr {
-                th scope="row" { (named_link(request, &it.route)) }
-                td data-label="Match" { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
-                td data-label="Why not" { (it.verdict.to_string()) }
-            }
-        }
-    };
+    let others = rows.iter().map(|it| {
+        let match_type = it.match_type.map(|it| it.as_str()).unwrap_or_default();
+        let matched = html! { code { (it.matched) } " " small { (match_type) } };
+        vec![named_link(request, &it.route), matched, html! { (it.verdict.to_string()) }]
+    });
     html! {
         @if !rows.is_empty() {
             h2 { "Why not the others?" }
-            (elements::table("Other routes", &["Route", "Match", "Why not"], &others))
+            (elements::table("Other routes", &["Route", "Match", "Why not"], others))
         }
         (pager(request, "from", from == 0, next, "More routes"))
     }

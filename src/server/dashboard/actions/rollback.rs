@@ -13,7 +13,7 @@ use crate::reconcile::run::rollback::manifests_left;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::reconcile::sync_loop::known_condition::synced_manifests;
 use crate::server::auth::session_credentials::request_headers;
-use crate::server::dashboard::elements::{nothing, owner, time};
+use crate::server::dashboard::elements::{field, nothing, owner, time};
 use crate::server::dashboard::page::{
     DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
 };
@@ -136,8 +136,8 @@ fn choice(request: &PageRequest) -> Markup {
     html! {
         form.filters aria-label="Rollback" method="get" {
             label { "To revision " input type="text" name="to" value=(request.value("to")) inputmode="numeric" required; }
-            label { "Only source " input type="text" name="source" value=(request.value("source")) placeholder="all"; }
-            label { "Deletion limit " input type="text" name="max_deletes" value=(request.value("max_deletes")) placeholder="default"; }
+            (field(request, "Only source", "source", "all"))
+            (field(request, "Deletion limit", "max_deletes", "default"))
             button { "Show what it would change" }
         }
     }
