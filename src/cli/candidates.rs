@@ -16,7 +16,7 @@ use super::config::untrusted_file::CheckedOptions;
 use super::input::empty_variables::without_empty_variables;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
 use super::inspect::get::{self, ResourceReader, kinds, parse_kind, plurals, short_name_of};
-use super::inspect::{known_sources, status};
+use super::inspect::status;
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::option_value;
 use crate::lint::LINTS;
@@ -99,10 +99,7 @@ fn candidates(wanted: Candidates, program: Command, words: &[String]) -> Option<
             codes.chain(LINTS.iter().map(|lint| lint.name.to_owned())).collect()
         }
         Candidates::Values(values) => values.into_iter().collect(),
-        Candidates::Sources => match resources(program, words)? {
-            ResourceReader::Store(_, snapshot) => known_sources::of_store(&snapshot),
-            ResourceReader::Server(client, _) => known_sources::of_server(&client),
-        },
+        Candidates::Sources => resources(program, words)?.sources(),
         Candidates::Ids(kind) => resources(program, words)?.ids(kind).ok()?.into_iter().collect(),
         Candidates::Names(Some(kind)) => resources(program, words)?.names(kind, typed).ok()?.into_iter().collect(),
         Candidates::Names(None) => {

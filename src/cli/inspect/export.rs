@@ -3,7 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-use super::known_sources::{self, owns_nothing};
+use super::get::ResourceReader;
+use super::known_sources::owns_nothing;
 use crate::cli::command_prelude::*;
 use crate::manifest::export::export;
 use crate::reconcile::DEFAULT_SOURCE;
@@ -44,27 +45,17 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let source = self.place.server.source().unwrap_or(&self.source);
-        // Without --source, somebody may want to see what is left out.
-        let is_missing = |exported: &ExportedManifests| exported.files.is_empty() && source != DEFAULT_SOURCE;
-        let exported = match self.place.client()? {
-            Some(client) => {
-                let exported = from_server(&client, source, self.adopt)?;
-                if is_missing(&exported) {
-                    return Err(owns_nothing(source, &known_sources::of_server(&client)).into());
-                }
-                exported
-            }
-            None => {
-                let store = self.place.store.read_existing()?;
-                let snapshot = store.snapshot();
-                let found = export(&snapshot, source, self.adopt, clock::now())?;
-                let exported = ExportedManifests::new(found, snapshot.revision);
-                if is_missing(&exported) {
-                    return Err(owns_nothing(source, &known_sources::of_store(&snapshot)).into());
-                }
-                exported
+        let resources = ResourceReader::open(&self.place, None)?;
+        let exported = match &resources {
+            ResourceReader::Server(client, _) => from_server(client, source, self.adopt)?,
+            ResourceReader::Store(_, snapshot) => {
+                ExportedManifests::new(export(snapshot, source, self.adopt, clock::now())?, snapshot.revision)
             }
         };
+        // Without --source, somebody may want to see what is left out.
+        if exported.files.is_empty() && source != DEFAULT_SOURCE {
+            return Err(owns_nothing(source, &resources.sources()).into());
+        }
         if self.target == "-" {
             let texts: Vec<&str> = exported.files.iter().map(|file| file.text.as_str()).collect();
             print(texts.join("---\n"))?;

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use clap::{ArgAction, Subcommand, ValueEnum};
 
 use super::get::ResourceReader;
-use super::known_sources;
+use super::known_sources::owns_nothing;
 use crate::cli::command_prelude::*;
 use crate::cli::operate::revision::{
     commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server,
@@ -219,11 +219,8 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// What to say about a source that neither the history nor the state has.
 fn unknown_source(source: &str, origin: &ResourceReader) -> Option<String> {
-    let known = match origin {
-        ResourceReader::Store(_, snapshot) => known_sources::of_store(snapshot),
-        ResourceReader::Server(client, _) => known_sources::of_server(client),
-    };
-    let unknown = (!known.contains(source)).then(|| known_sources::owns_nothing(source, &known))?;
+    let known = origin.sources();
+    let unknown = (!known.contains(source)).then(|| owns_nothing(source, &known))?;
     let help = unknown.help.unwrap_or_default();
     Some(format!("{}; {help}", unknown.message))
 }

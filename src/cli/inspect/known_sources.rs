@@ -9,7 +9,7 @@ pub(crate) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
 }
 
 /// The sources of a server; none if it does not list them.
-pub(crate) fn of_server(client: &ApiClient) -> BTreeSet<String> {
+pub(super) fn of_server(client: &ApiClient) -> BTreeSet<String> {
     let listed: Option<SourceList> = client.get("/sources").ok();
     listed.into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
 }

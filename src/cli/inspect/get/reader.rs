@@ -6,6 +6,7 @@ use crate::cli::access::keys::roles_on_server;
 use crate::cli::access::owners::owners_in_store;
 use crate::cli::command_prelude::*;
 use crate::cli::failure::if_found;
+use crate::cli::inspect::known_sources;
 use crate::cli::inspect::status::text::short_commit;
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_on_server};
 use crate::cli::output::list::ListItem;
@@ -183,6 +184,14 @@ impl ResourceReader {
             ResourceReader::Server(client, None) => roles_on_server(client),
             // A server tells the present ones only.
             ResourceReader::Server(_, Some(_)) => Ok(HashMap::new()),
+        }
+    }
+
+    /// The names of the sources: of a store those that own resources.
+    pub(crate) fn sources(&self) -> BTreeSet<String> {
+        match self {
+            ResourceReader::Store(_, snapshot) => known_sources::of_store(snapshot),
+            ResourceReader::Server(client, _) => known_sources::of_server(client),
         }
     }
 
