@@ -4,13 +4,13 @@ use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
-use crate::cli::target::AskedBesides;
 use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
 use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::{Prepared, validate_loaded};
 use crate::server::operations::proofs::PATH;
+use crate::server::operations::reconciliation::wire::Request;
 
 /// What is done to manifests with a store or server.
 const AMONG: &str = "Judging the manifests among the resources of";
@@ -111,7 +111,7 @@ impl Args {
         if let Some(url) = self.place.server.url() {
             self.say_where(AMONG);
             return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?
-                .report("prove", AskedBesides::Proofs);
+                .report("prove", Request { proofs: true, ..Request::default() });
         }
         let source = &self.reported.source;
         if self.place.store.is_by_flag {

@@ -9,7 +9,7 @@ use super::source_args::{Manifests, Ownership};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
-use crate::cli::target::{AppliedPlan, AskedBesides, PlanFile, Proposal, StoreTarget, Target};
+use crate::cli::target::{AppliedPlan, PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::{RedactedPlan, SavedPlan};
 
 /// The line after a plan that is not applied.
@@ -97,7 +97,7 @@ impl PlanArgs {
             Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
             None => self.out.as_ref().map(|_| PlanFile::ToSave),
         };
-        let Proposal { mut report, left_out, saved, unwritable } = target.propose(document)?;
+        let Proposal { mut report, left_out, saved, unwritable, .. } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, &self.ownership.source)?;
         self.output.announce(&report).inspect_err(|_| say_unchanged(dry_run))?;
@@ -154,9 +154,7 @@ impl PlanArgs {
             Some(url) => {
                 let mut target = ServerTarget::new(url, &self.place.server, options)?;
                 target.applies = !dry_run;
-                if dry_run {
-                    target.asked = AskedBesides::Page;
-                }
+                target.asked.page = dry_run;
                 Box::new(target)
             }
             None => {

@@ -14,11 +14,11 @@ mod live;
 use super::review::ReviewArgs;
 use super::source_args::{Manifests, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::target::AskedBesides;
 use crate::manifest::{Loaded, load};
 use crate::plan::format::verdict::tested;
 use crate::plan::test_report::{CoveredItems, TestOutcome, TestReport, TestResult};
 use crate::reconcile::validate_loaded;
+use crate::server::operations::reconciliation::wire::Request;
 use live::LiveGateway;
 
 /// Run the route tests in manifests.
@@ -68,7 +68,8 @@ impl Args {
         let mut report = match self.server.url() {
             Some(url) => {
                 let options = self.reported.options(Arc::clone(&tree), lints);
-                ServerTarget::new(url, &self.server, options)?.report("test", AskedBesides::Tests)?
+                ServerTarget::new(url, &self.server, options)?
+                    .report("test", Request { tests: true, ..Request::default() })?
             }
             None => during("Testing", || {
                 let validated = validate_loaded(&load(tree.as_ref()), &lints, &self.reported.source);

@@ -4,9 +4,9 @@ use super::base_findings::BaseArgs;
 use super::review::ReviewArgs;
 use super::source_args::{Manifests, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::target::AskedBesides;
 use crate::manifest::load;
 use crate::reconcile::validate_loaded;
+use crate::server::operations::reconciliation::wire::Request;
 
 /// Check manifests against every rule and lint, from files alone.
 ///
@@ -38,7 +38,7 @@ impl Args {
         let mut report = match self.server.url() {
             Some(url) => {
                 let options = self.reported.options(tree, lints.clone());
-                ServerTarget::new(url, &self.server, options)?.report("validate", AskedBesides::Nothing)?
+                ServerTarget::new(url, &self.server, options)?.report("validate", Request::default())?
             }
             None => during("Validating", || {
                 let loaded = load(tree.as_ref());

@@ -31,7 +31,7 @@ pub(super) use error_response::foreign_response;
 pub(super) use history::{each_record, get_entry, to_change, to_record};
 pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
 pub(super) use proposal::{AppliedPlan, PlanFile, Proposal, Target};
-pub(super) use server::{AskedBesides, ServerTarget, to_report};
+pub(super) use server::{ServerTarget, to_report};
 pub(super) use server_args::ServerArgs;
 pub(super) use store::StoreTarget;
 pub(super) use store_or_server::StoreOrServer;

@@ -3,6 +3,7 @@
 use crate::cli::prelude::*;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{RedactedPlan, SavedPlan};
+use crate::server::operations::reconciliation::wire::{RoutingOfPlan, TraceOfPlan};
 
 /// The result of planning.
 #[derive(Default)]
@@ -15,6 +16,10 @@ pub(in crate::cli) struct Proposal {
     pub saved: Option<SavedPlan>,
     /// The errors of token files that cannot be written.
     pub unwritable: Vec<Diagnostic>,
+    /// The way of a request before and after the plan, if a server was asked for it.
+    pub traced: Option<TraceOfPlan>,
+    /// The routing before and after the plan, if a server was asked for it.
+    pub routing: Option<RoutingOfPlan>,
 }
 
 /// What became of a plan that was to be applied.

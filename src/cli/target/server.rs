@@ -19,10 +19,7 @@ use crate::plan::{Effect, SavedPlan};
 use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;
-use crate::server::operations::reconciliation::wire::{
-    FOLLOWED_HELP, Request, RoutingOfPlan, Run, TraceOfPlan, followed_message,
-};
-use crate::server::operations::trace::RequestToTrace;
+use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message};
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {
@@ -32,27 +29,9 @@ pub(crate) struct ServerTarget {
     options: Options,
     /// Whether the plan is applied after it was shown.
     pub applies: bool,
-    /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
-    reviewed: Option<String>,
-    pub asked: AskedBesides,
-    traced: Option<TraceOfPlan>,
-    routing: Option<RoutingOfPlan>,
+    /// What a request has besides the manifests and their options, such as what else to return than the plan.
+    pub asked: Request,
     proposed: Option<LastProposal>,
-}
-
-/// The part of a response besides the plan.
-pub(crate) enum AskedBesides {
-    Nothing,
-    /// The way of a request before and after the plan.
-    Trace(RequestToTrace),
-    /// The results of the route tests.
-    Tests,
-    /// The routing before and after the plan.
-    Routing,
-    /// The answers about invariants.
-    Proofs,
-    /// The address of the plan in the dashboard.
-    Page,
 }
 
 /// The last proposal.
@@ -79,10 +58,7 @@ impl ServerTarget {
             client,
             options,
             applies: false,
-            reviewed: None,
-            asked: AskedBesides::Nothing,
-            traced: None,
-            routing: None,
+            asked: Request::default(),
             proposed: None,
         })
     }
@@ -94,7 +70,6 @@ impl ServerTarget {
         let (name, email) = details.author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
         Request {
-            files: Vec::new(),
             dry_run: true,
             source: self.options.source.clone(),
             prune: self.options.prune,
@@ -108,16 +83,9 @@ impl ServerTarget {
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             certificate_expiry_days: lints.certificate_expiry_days,
-            expect: self.reviewed.clone(),
-            token_hashes: BTreeMap::new(),
             assume_values: self.options.tree.assumes_values(),
-            compare: false,
-            trace: if let AskedBesides::Trace(request) = &self.asked { Some(request.clone()) } else { None },
             behaviour: self.options.behaviour,
-            tests: matches!(self.asked, AskedBesides::Tests),
-            routing: matches!(self.asked, AskedBesides::Routing),
-            proofs: matches!(self.asked, AskedBesides::Proofs),
-            page: matches!(self.asked, AskedBesides::Page),
+            ..self.asked.clone()
         }
     }
 
@@ -208,8 +176,6 @@ impl ServerTarget {
 
     /// Converts the server's run into a proposal, with places in the local files.
     fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
-        self.traced = run.traced.take();
-        self.routing = run.routing.take();
         let report = self.of_source(to_report(&mut run.report, &[&validated]));
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
@@ -221,9 +187,10 @@ impl ServerTarget {
         let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
-        let (outcome, shown, hides_secrets) = (run.outcome, run.saved_plan.clone(), report.hides_secrets());
+        let Run { outcome, left_out, saved_plan: saved, traced, routing, .. } = run;
+        let (shown, hides_secrets) = (saved.clone(), report.hides_secrets());
         self.proposed = Some(LastProposal { files, keys, outcome, shown, hides_secrets });
-        Proposal { report, left_out: run.left_out, saved: run.saved_plan, unwritable }
+        Proposal { report, left_out, saved, unwritable, traced, routing }
     }
 
     /// Plans once more, and shows how the plan differs from the one that was shown before.
@@ -292,7 +259,8 @@ impl Target for ServerTarget {
         if let Some(PlanFile::LikeReviewed(reviewed)) = document
             && reviewed.is_masked()
         {
-            self.reviewed = Some(reviewed.outcome()?);
+            // So that the server returns plans in the same form.
+            self.asked.expect = Some(reviewed.outcome()?);
         }
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let (validated, stops) = self.check(&loaded);

@@ -122,7 +122,7 @@ impl StoreTarget {
         let report =
             Report { new_store: self.new_store.clone().filter(|_| planned.plan.is_some()), ..self.report(&planned) };
         let left_out = planned.left_out_names();
-        let proposal = Proposal { report, left_out, saved, unwritable };
+        let proposal = Proposal { report, left_out, saved, unwritable, ..Proposal::default() };
         self.planned = Some(planned);
         Ok(proposal)
     }

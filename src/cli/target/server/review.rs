@@ -1,10 +1,10 @@
 //! Comparisons, traces and replays of manifests among everything else that a server has (D111).
 
-use super::{AskedBesides, ServerTarget, to_report};
+use super::{ServerTarget, to_report};
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
 use crate::cli::target::error_response::{foreign_response, rejects_field};
-use crate::cli::target::proposal::Target;
+use crate::cli::target::proposal::{Proposal, Target};
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
 use crate::server::operations::reconciliation::wire::Request;
@@ -38,27 +38,25 @@ impl ServerTarget {
         mut self,
         request: RequestToTrace,
     ) -> Result<(TraceReport, TraceReport, Option<String>), Failure> {
-        self.asked = AskedBesides::Trace(request);
-        let planned = self.propose(None)?.report;
-        let mut traced = self.traced.take();
+        self.asked.trace = Some(request);
+        let Proposal { report, mut traced, .. } = self.propose(None)?;
         let difference = traced.as_mut().and_then(|it| it.difference.take());
-        let (before, after) = self.before_and_after(planned, traced.map(|it| (it.before, it.after)))?;
+        let (before, after) = self.before_and_after(report, traced.map(|it| (it.before, it.after)))?;
         Ok((before, after, difference))
     }
 
     /// Plans, and returns the report of a command that shows no plan, with what else is asked for unless the manifests have errors
     /// that stop the request.
-    pub(crate) fn report(mut self, command: &'static str, asked: AskedBesides) -> Result<Report, Failure> {
+    pub(crate) fn report(mut self, command: &'static str, asked: Request) -> Result<Report, Failure> {
         self.asked = asked;
         Ok(Report { command, plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
     /// Plans, and returns what routes requests in the store as it is and as the plan leaves it.
     pub(crate) fn routing(mut self) -> Result<(RoutingState, RoutingState), Failure> {
-        self.asked = AskedBesides::Routing;
-        let planned = self.propose(None)?.report;
-        let routing = self.routing.take();
-        self.before_and_after(planned, routing.map(|it| (it.before, it.after)))
+        self.asked.routing = true;
+        let Proposal { report, routing, .. } = self.propose(None)?;
+        self.before_and_after(report, routing.map(|it| (it.before, it.after)))
     }
 
     /// The findings of the server before and after the plan. Shows the errors of the manifests, and fails if the plan
@@ -80,21 +78,15 @@ impl ServerTarget {
     /// The failure for a server that does not know these requests.
     pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
-        let (lack, help) = if request.compare && lacks("/compare") {
-            ("it cannot compare manifests", "upgrade the server, or compare without it")
-        } else if request.behaviour && lacks("/behaviour") {
-            ("it cannot compare how requests are treated", "upgrade the server, or omit --behaviour")
-        } else if request.proofs && lacks("/proofs") {
-            ("it has no invariants", "upgrade the server, or prove the manifests without it")
-        } else if request.trace.is_some() && lacks("/trace") {
-            ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
-        } else if request.tests && lacks("/tests") {
-            ("it has no route tests", "upgrade the server, or test the manifests without it")
-        } else if request.routing && lacks("/routing") {
-            ("it cannot route requests by manifests", "upgrade the server, or replay without it")
-        } else {
-            return None;
-        };
-        Some(self.client.too_old(lack, help))
+        let asked = [
+            (request.compare, "/compare", "it cannot compare manifests", "compare without it"),
+            (request.behaviour, "/behaviour", "it cannot compare how requests are treated", "omit --behaviour"),
+            (request.proofs, "/proofs", "it has no invariants", "prove the manifests without it"),
+            (request.trace.is_some(), "/trace", "it cannot trace manifests", "trace the manifests without it"),
+            (request.tests, "/tests", "it has no route tests", "test the manifests without it"),
+            (request.routing, "/routing", "it cannot route requests by manifests", "replay without it"),
+        ];
+        let (.., lack, otherwise) = asked.into_iter().find(|(is_asked, field, ..)| *is_asked && lacks(field))?;
+        Some(self.client.too_old(lack, &format!("upgrade the server, or {otherwise}")))
     }
 }

@@ -16,7 +16,7 @@ pub(super) const PATH: &str = "/reconciliations";
 const PREFIX: &str = "rec_";
 
 /// Manifests to reconcile with the store.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationCreate")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
