@@ -2,13 +2,13 @@
 
 use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
+use super::validate::{is_unjudged, judged};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
-use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
 use crate::plan::proof_report::{InvariantProof, ProofReport};
-use crate::reconcile::{Prepared, validate_loaded};
+use crate::reconcile::Prepared;
 use crate::server::operations::proofs::PATH;
 use crate::server::operations::reconciliation::wire::Request;
 
@@ -107,36 +107,24 @@ impl Args {
 
     /// The answers about manifests.
     fn of_manifests(&self, lints: LintLevels) -> Result<Report, Failure> {
-        let tree = self.review.tree(&self.paths, &self.loading);
-        if let Some(url) = self.place.server.url() {
+        let options = self.reported.options(self.review.tree(&self.paths, &self.loading), lints);
+        let (is_by_flag, has_server) = (self.place.store.is_by_flag, self.place.server.url().is_some());
+        if has_server || is_by_flag {
             self.say_where(AMONG);
-            return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?
-                .report("prove", Request { proofs: true, ..Request::default() });
+        }
+        if has_server || !is_by_flag {
+            let asked = Request { proofs: true, ..Request::default() };
+            return judged(&self.place.server, options, ("prove", "Proving"), asked);
         }
         let source = &self.reported.source;
-        if self.place.store.is_by_flag {
-            self.say_where(AMONG);
-            let store = self.place.store.read_existing()?;
-            let options = Options { tree, source: source.clone(), lints, ..Options::default() };
-            return Ok(during("Proving", || {
-                let snapshot = store.snapshot();
-                let prepared = Prepared::load(options);
-                let planned = prepared.plan(&snapshot);
-                let (source, proofs) = (report_source(source), Some(prepared.proofs(&snapshot, &planned)));
-                let report = planned.report_with("prove", Detail::Effects);
-                Report { source, proofs, plan: None, refusals: Vec::new(), ..report }
-            }));
-        }
+        let store = self.place.store.read_existing()?;
         Ok(during("Proving", || {
-            let loaded = load(tree.as_ref());
-            let validated = validate_loaded(&loaded, &lints, source);
-            let (proofs, unseen) = validated.proofs_without_store(&loaded, source);
-            let mut report =
-                Report { source: report_source(source), proofs: Some(proofs), ..validated.report("prove") };
-            if !is_unjudged(&report) {
-                report.diagnostics.extend(unseen);
-            }
-            report
+            let snapshot = store.snapshot();
+            let prepared = Prepared::load(options);
+            let planned = prepared.plan(&snapshot);
+            let (source, proofs) = (report_source(source), Some(prepared.proofs(&snapshot, &planned)));
+            let report = planned.report_with("prove", Detail::Effects);
+            Report { source, proofs, plan: None, refusals: Vec::new(), ..report }
         }))
     }
 
@@ -160,13 +148,6 @@ impl Args {
             _ => Exit::Done,
         })
     }
-}
-
-/// Whether a report has errors because of which the resources of the manifests are not known.
-fn is_unjudged(report: &Report) -> bool {
-    let of_judging = [Code::InvariantBroken, Code::InvariantUnproven, Code::RouteTestFailed].map(Name::Code);
-    let is_judged = |it: &Diagnostic| matches!(it.code, Name::Lint(_)) || of_judging.contains(&it.code);
-    report.diagnostics.iter().any(|it| it.severity == Severity::Error && !is_judged(it))
 }
 
 /// Whether a finding is part of an answer. The warning of routes that break an invariant only without those of other sources is

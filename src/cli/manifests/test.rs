@@ -12,12 +12,12 @@
 mod live;
 
 use super::review::ReviewArgs;
-use super::source_args::{Manifests, ReportedSource, report_source};
+use super::source_args::{Manifests, ReportedSource};
+use super::validate::judged;
 use crate::cli::command_prelude::*;
 use crate::manifest::{Loaded, load};
 use crate::plan::format::verdict::tested;
 use crate::plan::test_report::{CoveredItems, TestOutcome, TestReport, TestResult};
-use crate::reconcile::validate_loaded;
 use crate::server::operations::reconciliation::wire::Request;
 use live::LiveGateway;
 
@@ -65,18 +65,9 @@ impl Args {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         // The requests for a gateway come from the files.
         let gateway = self.live.as_deref().map(LiveGateway::new).transpose()?;
-        let mut report = match self.server.url() {
-            Some(url) => {
-                let options = self.reported.options(Arc::clone(&tree), lints);
-                ServerTarget::new(url, &self.server, options)?
-                    .report("test", Request { tests: true, ..Request::default() })?
-            }
-            None => during("Testing", || {
-                let validated = validate_loaded(&load(tree.as_ref()), &lints, &self.reported.source);
-                let (source, tests) = (report_source(&self.reported.source), Some(validated.test_report()));
-                Report { source, tests, ..validated.report("test") }
-            }),
-        };
+        let options = self.reported.options(Arc::clone(&tree), lints);
+        let asked = Request { tests: true, ..Request::default() };
+        let mut report = judged(&self.server, options, ("test", "Testing"), asked)?;
         if let Some(gateway) = gateway {
             during("Asking the gateway", || compare(&gateway, &load(tree.as_ref()), &mut report));
         }

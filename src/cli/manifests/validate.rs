@@ -35,20 +35,8 @@ impl Args {
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         let source = &self.reported.source;
-        let mut report = match self.server.url() {
-            Some(url) => {
-                let options = self.reported.options(tree, lints.clone());
-                ServerTarget::new(url, &self.server, options)?.report("validate", Request::default())?
-            }
-            None => during("Validating", || {
-                let loaded = load(tree.as_ref());
-                let validated = validate_loaded(&loaded, &lints, source);
-                let report = Report { source: report_source(source), ..validated.report("validate") };
-                // The end of the process frees their memory at once. One by one, that takes longer than checking them.
-                std::mem::forget((loaded, validated));
-                report
-            }),
-        };
+        let options = self.reported.options(tree, lints.clone());
+        let mut report = judged(&self.server, options, ("validate", "Validating"), Request::default())?;
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, source)?;
         self.output.announce(&report)?;
         self.output.conclude(&report)?;
@@ -56,4 +44,42 @@ impl Args {
         std::mem::forget(report);
         Ok(exit)
     }
+}
+
+/// The report of a server on manifests among everything that it has, or without one on them alone. `doing` is for the progress.
+pub(super) fn judged(
+    server: &ServerArgs,
+    options: Options,
+    (command, doing): (&'static str, &str),
+    asked: Request,
+) -> Result<Report, Failure> {
+    if let Some(url) = server.url() {
+        return ServerTarget::new(url, server, options)?.report(command, asked);
+    }
+    let Options { tree, lints, source, .. } = &options;
+    Ok(during(doing, || {
+        let loaded = load(tree.as_ref());
+        let validated = validate_loaded(&loaded, lints, source);
+        let mut report = Report { source: report_source(source), ..validated.report(command) };
+        if asked.tests {
+            report.tests = Some(validated.test_report());
+        }
+        if asked.proofs {
+            let (proofs, unseen) = validated.proofs_without_store(&loaded, source);
+            report.proofs = Some(proofs);
+            if !is_unjudged(&report) {
+                report.diagnostics.extend(unseen);
+            }
+        }
+        // The end of the process frees their memory at once. One by one, that takes longer than checking them.
+        std::mem::forget((loaded, validated));
+        report
+    }))
+}
+
+/// Whether a report has errors because of which the resources of the manifests are not known.
+pub(super) fn is_unjudged(report: &Report) -> bool {
+    let of_judging = [Code::InvariantBroken, Code::InvariantUnproven, Code::RouteTestFailed].map(Name::Code);
+    let is_judged = |it: &Diagnostic| matches!(it.code, Name::Lint(_)) || of_judging.contains(&it.code);
+    report.diagnostics.iter().any(|it| it.severity == Severity::Error && !is_judged(it))
 }
