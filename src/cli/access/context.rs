@@ -60,7 +60,6 @@ impl Args {
         }
     }
 
-    /// Runs the command.
     pub(crate) fn run(self, origins: &OptionOrigins<'_>) -> CommandResult {
         match self {
             Args::List { list } => {
@@ -100,7 +99,6 @@ impl Args {
     }
 }
 
-/// The columns of the list.
 pub(crate) const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
 
 /// The contexts as the list shows them.

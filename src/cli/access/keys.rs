@@ -81,12 +81,10 @@ impl Args {
         }
     }
 
-    /// Whether the subcommand changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(self, Args::List { .. })
     }
 
-    /// Runs the command.
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         match self {
             Args::Create(create) => create.run(config)?,
@@ -230,7 +228,6 @@ fn unwritable(error: ApplyError) -> Failure {
     Failure::from(error).with_help(Code::Unreadable, "name a new file in a folder that you can write to")
 }
 
-/// Refuses an invalid key.
 fn check(spec: &ApiKey) -> Result<(), Failure> {
     let mut faults = Faults::new();
     AnyResource::check(spec, &mut faults);
@@ -277,12 +274,9 @@ pub(crate) fn create(
     commit(store, log, operations)
 }
 
-/// The columns of the list.
 pub(crate) const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
-/// The further columns of `wide`.
 pub(crate) const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
 
-/// A key as the list shows it.
 fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
     let (role, columns) = (key.role(roles).map_or("", Role::as_str), columns(&key, roles));
     let ListedKey { id, owner_id, created_at, description, scope, .. } = key;

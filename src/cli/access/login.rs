@@ -50,7 +50,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let (server, uri) = parse_server_url(&self.server)?;
         let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();

@@ -14,7 +14,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let (name, context) = Contexts::change(|contexts| {
             let (name, context) = contexts.named_or_current(self.name.as_deref())?;

@@ -42,7 +42,6 @@ pub(crate) enum Args {
 }
 
 impl Args {
-    /// Whether the subcommand changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(self, Args::List { .. })
     }
@@ -54,7 +53,6 @@ impl Args {
         }
     }
 
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         match self {
             Args::List { list, place } => {
@@ -88,10 +86,8 @@ impl Args {
     }
 }
 
-/// The columns of the list.
 pub(crate) const COLUMNS: [&str; 2] = ["role", "id"];
 
-/// An owner as the list shows it.
 fn item((id, role): (String, Role)) -> ListItem {
     ListItem { document: json!({"id": id, "role": role.as_str()}), name: id, columns: Vec::new() }
 }

@@ -3,7 +3,6 @@
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 
-/// Reads a role.
 pub(super) fn role() -> Choice<Role> {
     Choice::new(parse, || Role::ALL.map(|role| role.as_str().to_owned()).to_vec())
 }

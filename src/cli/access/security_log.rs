@@ -77,7 +77,6 @@ fn without_beginning(path: &Path, log: &ReadLog) -> Failure {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         match self {
             Args::Verify { place } => {

@@ -4,7 +4,6 @@ use crate::cli::prelude::*;
 use crate::cli::target::ListedKey;
 use crate::model::rules;
 
-/// The most keys that the warning names.
 const MOST_NAMED: usize = 3;
 /// What to do about a key: no command changes the scope of one.
 const REPLACE_IT: &str = "create another with --apply SOURCE, and revoke it";

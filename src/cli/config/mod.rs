@@ -36,13 +36,11 @@ const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "
 const PROVIDER: &str = "openid_connect";
 const REFUSED: &str = "refused";
 
-/// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ConfigDocument {
     /// Values of options by their long names: `store: /var/lib/edgewright`.
     options: BTreeMap<String, Value>,
-    /// Levels of lints by name.
     lints: BTreeMap<String, String>,
     /// The label keys that manifests may use.
     allowed_labels: Option<BTreeSet<String>>,
@@ -62,7 +60,6 @@ struct ConfigDocument {
     rest_writes: BTreeMap<String, String>,
 }
 
-/// The webhooks in the configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct HooksEntry {
@@ -70,7 +67,6 @@ struct HooksEntry {
     git: Option<GitHookEntry>,
 }
 
-/// The webhook of forges.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GitHookEntry {
@@ -82,22 +78,18 @@ struct GitHookEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     options: BTreeMap<String, Vec<String>>,
-    /// The file's path.
     path: PathBuf,
     /// The text, for the lines of errors.
     text: String,
     /// Whether the path was set, rather than found in the working folder.
     named: bool,
-    /// Whether there is a file with content.
     pub has_content: bool,
-    /// The keys of the file.
     keys: Vec<String>,
     /// The values that take effect only at the start of a server, by their paths in the file.
     pub startup_values: BTreeMap<String, Value>,
     /// The errors of each section. They fail only the commands that use it: a mistake in the list of sources must not
     /// prevent a look at the history. Those without a section fail every command.
     errors: Vec<(Option<ConfigSection>, Failure)>,
-    /// The levels of lints.
     pub lints: LintLevels,
     /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,

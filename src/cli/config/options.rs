@@ -8,7 +8,6 @@ use clap::{Arg, ArgAction, Command};
 pub(super) enum ValueCheck {
     /// The option has them, or keeps its default.
     Set,
-    /// The option takes one value.
     OneValue,
     /// No command has the option.
     Unknown,
@@ -21,7 +20,6 @@ pub(super) fn set_default(command: Command, name: &str, values: Option<&[String]
     (command, checked)
 }
 
-/// The names of the options.
 pub(super) fn names(command: &Command) -> BTreeSet<&str> {
     let own = command.get_arguments().filter(|argument| argument.get_env().is_some()).filter_map(Arg::get_long);
     own.chain(command.get_subcommands().flat_map(names)).collect()

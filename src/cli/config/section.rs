@@ -15,10 +15,8 @@ pub(crate) enum ConfigSection {
 }
 
 impl ConfigSection {
-    /// All sections.
     pub(crate) const ALL: [ConfigSection; 3] = [ConfigSection::Lints, ConfigSection::Server, ConfigSection::Trust];
 
-    /// The section that a field belongs to.
     pub(super) fn from_path(field: &FieldPath) -> Option<Self> {
         match field.0.first() {
             Some(Segment::Key(key)) => Self::from_key(key),

@@ -13,7 +13,6 @@ const HARMLESS: [&str; 4] = ["format", "log-format", "detailed-exitcode", "no-ca
 const DELETION_LIMIT: (&str, usize) = ("max-deletes", 3);
 /// The options that choose where a command works. A flag of one of them makes the others moot (D105).
 const PLACES: [&str; 3] = ["store", "server", "context"];
-/// Of a server.
 const SERVERS: [&str; 2] = ["server", "context"];
 
 impl Config {

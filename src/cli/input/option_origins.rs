@@ -21,9 +21,7 @@ pub(crate) enum CurrentContext {
 
 /// The origins of a command's options.
 pub(crate) struct OptionOrigins<'a> {
-    /// The whole program.
     pub command: &'a Command,
-    /// The arguments of the program.
     pub arguments: &'a ArgMatches,
     /// The configuration file, which sets defaults of options.
     pub config: &'a Config,

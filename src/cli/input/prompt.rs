@@ -19,13 +19,11 @@ const MOST_ANSWERED: u64 = 4096;
 /// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirmation {
-    /// The expected one.
     Expected,
     /// Another one, or none.
     Other,
     /// The question cannot be shown.
     Unseen,
-    /// There is no terminal to ask on.
     NoTerminal,
 }
 

@@ -49,7 +49,6 @@ const TOKEN_OPTIONS: [&str; 2] = ["--api-key", "--token"];
 const PATH_COMMANDS: [&str; 8] = ["plan", "reconcile", "apply", "validate", "test", "prove", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
-/// The commands whose argument is a source.
 const SOURCE_COMMANDS: [&str; 2] = ["suspend", "resume"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.

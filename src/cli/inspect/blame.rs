@@ -34,7 +34,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let resources = ResourceReader::open(&self.place, None)?;
         let key = resources.find_key(&self.kind, self.wanted.as_deref())?;

@@ -42,7 +42,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let source = self.place.server.source().unwrap_or(&self.source);
         let resources = ResourceReader::open(&self.place, None)?;

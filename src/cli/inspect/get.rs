@@ -62,11 +62,9 @@ const COLUMNS: [&str; 9] = [
     "description",
     "owner_id",
 ];
-/// The further fields of `wide`.
 const WIDE_COLUMNS: [&str; 5] = ["id", "created_at", "source", "file", "commit"];
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         // As `-o name` prints it.
         let with_name = self.kind.split_once('/').filter(|(_, name)| self.can_be_name() && !name.is_empty());
@@ -133,7 +131,6 @@ impl Args {
         unknown.with_help(Code::UnknownKind, &help)
     }
 
-    /// Sorts the resources by a column.
     fn sort(&self, kind: Kind, items: &mut [ListItem]) -> Result<(), Failure> {
         let Some(column) = &self.sort_by else { return Ok(()) };
         let Some(first) = items.first() else { return Ok(()) };
@@ -167,7 +164,6 @@ impl Args {
         Ok(parent)
     }
 
-    /// The output.
     fn rendered(&self, kind: Kind, mut items: Vec<ListItem>, is_one: bool) -> String {
         // One resource that was asked for is not a list.
         let is_alone = is_one && items.len() == 1 && self.format.is_document();

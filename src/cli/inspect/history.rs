@@ -117,7 +117,6 @@ impl Args {
         }
     }
 
-    /// Runs the command.
     pub(crate) fn run(mut self) -> CommandResult {
         match self.command.take() {
             Some(Command::Verify { place }) => return verify(&place),
@@ -280,7 +279,6 @@ fn verify(place: &StoreOrServer) -> CommandResult {
     ))
 }
 
-/// A number of records.
 pub(crate) fn records_text(count: u64) -> String {
     number_of(usize::try_from(count).unwrap_or(usize::MAX), "record")
 }

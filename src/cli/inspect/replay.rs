@@ -108,7 +108,6 @@ enum Form {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let (before, after) = self.states(lints)?;
         let (old, new) = (EdgeTable::of_store(&before), after.as_deref().map(EdgeTable::of_store));
@@ -150,7 +149,6 @@ impl Args {
         (!paths.is_empty()).then_some(ReplayTarget::Manifests(paths))
     }
 
-    /// The options of the plan of manifests.
     fn options(&self, paths: &[PathBuf], lints: LintLevels) -> Options {
         Options { tree: self.surrounding.tree(paths, &self.loading), lints, ..self.ownership.options() }
     }

@@ -56,7 +56,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         if self.watch && matches!(self.format, ListFormat::Name | ListFormat::Yaml) {
             let fault = Diagnostic::error(Code::Parameter, "`--watch` shows a table or `json`");

@@ -53,7 +53,6 @@ pub(crate) struct Args {
     user_agent: Option<String>,
 }
 
-/// Parses a header in curl's form.
 fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
@@ -97,7 +96,6 @@ impl Args {
         self.place.choose_beside_files(self.reads_manifests() && !self.after, origins)
     }
 
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let (before, last) = self.traces(&request, lints)?;
@@ -205,7 +203,6 @@ impl Args {
     }
 }
 
-/// Traces a request through a state.
 fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
     TraceReport::new(request, &trace(snapshot, request), snapshot)
 }

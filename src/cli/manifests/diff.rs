@@ -47,7 +47,6 @@ pub(crate) struct Args {
 type ComparedTree = (Arc<dyn Tree>, String);
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let [(old, old_root), (new, new_root)] = self.sides()?;
         let lints = self.behaviour.levels(lints)?;

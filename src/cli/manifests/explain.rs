@@ -18,7 +18,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         print(match self.code.as_deref() {
             None => list(),

@@ -23,7 +23,6 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 }
 
-/// The results of formatting.
 #[derive(Default)]
 struct FormatResult {
     /// Standard input, formatted.
@@ -33,7 +32,6 @@ struct FormatResult {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let mut done = FormatResult::default();
         let mut seen = HashSet::new();

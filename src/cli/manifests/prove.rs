@@ -54,7 +54,6 @@ impl Args {
         self.place.choose_beside_files(self.reads_manifests(), origins)
     }
 
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let mut report = if self.reads_manifests() { self.of_manifests(lints)? } else { self.of_state()? };
         if self.reads_manifests() && is_unjudged(&report) {
@@ -105,7 +104,6 @@ impl Args {
         });
     }
 
-    /// The answers about manifests.
     fn of_manifests(&self, lints: LintLevels) -> Result<Report, Failure> {
         let options = self.reported.options(self.review.tree(&self.paths, &self.loading), lints);
         let (is_by_flag, has_server) = (self.place.store.is_by_flag, self.place.server.url().is_some());

@@ -72,14 +72,12 @@ pub(crate) struct PlanArgs {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)
     }
 }
 
 impl PlanArgs {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         self.reconcile(true, None, lints)
     }

@@ -34,7 +34,6 @@ pub(super) enum ComparedRevision<'r> {
 }
 
 impl ComparedRevision<'_> {
-    /// Paths at the revision.
     fn tree(self, paths: &[PathBuf], loading: &Loading) -> Result<Arc<dyn Tree>, Failure> {
         let mut tree = match self {
             ComparedRevision::Older(revision) => CommitTree::open(revision, paths)?.older(),

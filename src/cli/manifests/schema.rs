@@ -27,7 +27,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER, ""))]);
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
@@ -50,7 +49,6 @@ fn kind() -> Choice<String> {
     Choice::new(|name| Ok(name.to_owned()), || all().into_keys().chain([OPENAPI.to_owned()]).collect())
 }
 
-/// The schemas as files of a folder.
 fn named(schemas: BTreeMap<String, String>) -> GeneratedFiles {
     let files = schemas.into_iter().map(|(name, text)| (format!("{name}.json"), text)).collect();
     GeneratedFiles { noun: "schemas", command: "edgewright schema --write", files }

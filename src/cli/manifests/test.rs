@@ -53,14 +53,12 @@ pub(crate) struct Args {
     manifests: Manifests,
 }
 
-/// Parses a share in percent.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     number.filter(|number| (0.0..=100.0).contains(number)).ok_or_else(|| "expected a number from 0 to 100".to_owned())
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         // The requests for a gateway come from the files.
@@ -119,7 +117,6 @@ impl Args {
     }
 }
 
-/// The share of what is touched.
 fn share(items: &CoveredItems) -> String {
     format!("{:.1} %", items.percent())
 }

@@ -31,7 +31,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         let source = &self.reported.source;

@@ -27,7 +27,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let was_suspended = match self.place.client()? {
             Some(client) => {

@@ -11,7 +11,6 @@ use crate::server::operations::sources::view::SourceList;
 use crate::store::history::commits::{CommitOrigin, CommitSearch};
 use crate::store::{CommitPrefix, HistoryFilter, NamingError, RevisionError};
 
-/// The largest page of the history.
 const PAGE: usize = 1000;
 /// A page that most likely has an applied revision.
 const FEW: usize = 20;

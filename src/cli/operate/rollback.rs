@@ -32,7 +32,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
         let target = ChangeTarget::<Rollback>::open(&self.options)?;

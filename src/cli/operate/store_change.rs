@@ -39,7 +39,6 @@ pub(super) trait StoreChange {
     /// was shown, of the request that applies the change.
     fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize;
 
-    /// Plans the change in a store.
     fn plan(&self, store: &Store) -> Result<(PlanResult, Self::Basis), Failure>;
 
     /// Applies the change to a store, and returns the revision unless there was nothing to change.
@@ -78,14 +77,11 @@ pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, Ap
 pub(super) enum ChangeTarget<C: StoreChange> {
     /// A store that no other process can change at the same time.
     Store {
-        /// The store.
         store: Box<Store>,
         /// The basis of the last proposal.
         proposed: Option<C::Basis>,
     },
-    /// A server.
     Server {
-        /// The client.
         client: Box<ApiClient>,
         /// The outcome of the last proposal.
         outcome: String,

@@ -36,7 +36,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         if self.time.is_some_and(|time| time.is_zero()) {
             let fault = Diagnostic::error(Code::OutOfRange, "`--for` must be longer than 0 seconds");

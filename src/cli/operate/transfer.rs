@@ -32,7 +32,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         if self.from == self.to {
             let error = Diagnostic::error(Code::NotAllowed, "`--from` and `--to` are the same source");

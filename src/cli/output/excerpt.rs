@@ -32,7 +32,6 @@ pub(super) struct Excerpt {
     marks: Vec<Mark>,
 }
 
-/// Consecutive lines.
 #[derive(Debug)]
 struct Block {
     /// The number of the first line, from 0.
@@ -42,7 +41,6 @@ struct Block {
     range: Range<usize>,
 }
 
-/// A place in the excerpt.
 #[derive(Debug)]
 struct Mark {
     /// The position in the text of the excerpt.
@@ -132,7 +130,6 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line that a byte is in.
     fn line_at(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
@@ -199,7 +196,6 @@ impl Extent {
     }
 }
 
-/// Builds the text of an excerpt.
 #[derive(Default)]
 struct ExcerptBuilder {
     text: String,

@@ -8,7 +8,6 @@ pub(crate) struct GeneratedFiles {
     pub noun: &'static str,
     /// The command that writes them, without the folder.
     pub command: &'static str,
-    /// Their texts.
     pub files: BTreeMap<String, String>,
 }
 

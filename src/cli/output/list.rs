@@ -8,7 +8,6 @@ use crate::cli::prelude::*;
 use crate::model::decode::one_of;
 use crate::syntax::yaml::to_yaml;
 
-/// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     Table,
@@ -58,7 +57,6 @@ pub(crate) enum SortKey {
 }
 
 impl SortKey {
-    /// The order of a cell.
     pub(crate) fn new(cell: String) -> Self {
         match cell.parse() {
             Ok(number) => SortKey::Number(number),
@@ -90,7 +88,6 @@ pub(crate) fn option_value(column: &str) -> String {
     column.to_lowercase().replace('_', "-")
 }
 
-/// An item of a list.
 pub(crate) struct ListItem {
     /// The item as other commands take it.
     pub name: String,

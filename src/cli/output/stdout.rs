@@ -85,7 +85,6 @@ pub(in crate::cli) fn redraw(text: &str) -> Result<bool, Failure> {
     append(text)
 }
 
-/// Whether standard output is a terminal.
 pub(in crate::cli) fn is_on_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -18,7 +18,6 @@ const NARROWEST_PATH: usize = 24;
 const KEYS: [&str; 5] = ["NAME", "ID", "OWNER", "SOURCE", "TIME"];
 /// The title of a column of paths. Many begin alike, so they lose their middle, and only what other columns cannot give.
 const PATHS: &str = "FIELD";
-/// The space between two columns.
 const GAP: &str = "  ";
 
 /// A table with titles, as all lists have it; empty without rows. An empty cell is `-`. A wide table keeps every cell whole.

@@ -18,7 +18,6 @@ const VALUES: &str = "\n\n- `";
 /// The least number of fields that are worth a link to another body.
 const SHARED_FIELDS: usize = 4;
 
-/// The page.
 pub(super) fn page(api: &Api) -> String {
     let sections: String = api.bodies().map(|(name, schema)| section(api, name, schema)).collect();
     format!("{INTRODUCTION}\n\n{}", sections.replace("](bodies.md#", "](#"))

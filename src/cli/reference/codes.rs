@@ -18,13 +18,11 @@ Lints flag legal configuration that is probably a mistake. The level of a lint i
 all manifests with `lints` in the [configuration file](configuration.md#lints). `edgewright explain NAME` prints the same
 text.";
 
-/// The page of error codes.
 pub(super) fn errors() -> String {
     let sections: String = REGISTRY.iter().map(of_code).collect();
     format!("{ERRORS}\n\n{sections}")
 }
 
-/// The page of lints.
 pub(super) fn lints() -> String {
     let row = |lint: &&Lint| {
         let name = lint.name;

@@ -22,7 +22,6 @@ At least three commands have each of these options. The sections of the commands
 /// The options that every command has.
 const EVERYWHERE: [&str; 2] = ["help", "version"];
 
-/// The page of a program.
 pub(super) fn page(program: Command) -> String {
     let mut root = help::with_help(program).disable_help_subcommand(true);
     root.build();
@@ -48,7 +47,6 @@ fn of_group<'c>(root: &'c Command, names: &[&str]) -> Vec<&'c Command> {
     commands.flat_map(|command| once(command).chain(below(command))).collect()
 }
 
-/// The commands below a command.
 fn below(command: &Command) -> Vec<&Command> {
     command.get_subcommands().flat_map(|nested| once(nested).chain(below(nested))).collect()
 }
@@ -84,7 +82,6 @@ fn section(command: &Command, shared: &SharedRows) -> String {
     )
 }
 
-/// The arguments and options of a command.
 fn rows(command: &Command) -> Vec<Vec<String>> {
     let is_shown = |argument: &&Arg| !argument.is_hide_set() && !EVERYWHERE.contains(&argument.get_id().as_str());
     command.get_arguments().filter(is_shown).map(row).collect()

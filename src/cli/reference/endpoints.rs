@@ -16,7 +16,6 @@ openapi`, `/openapi.json` and `/docs` on a server have the OpenAPI document that
 marks additions to the API specification. A list has an array, its `uri` and, if it has pages, `next_page_uri`, which
 is null on the last one. The section of an operation does not repeat what the index says.";
 
-/// The page.
 pub(super) fn page(api: &Api) -> String {
     let operations = DocumentedOperation::all(api);
     let shared = SharedRows::new(

@@ -27,7 +27,6 @@ pub(super) fn body(schema: &Value) -> String {
     if values.is_empty() { format!("Type: {}.\n\n", type_of(schema)) } else { values + "\n" }
 }
 
-/// The description of a schema.
 pub(super) fn description(schema: &Value) -> String {
     prose(&schema.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " "))
 }
@@ -107,7 +106,6 @@ pub(super) fn rows(prefix: &str, schema: &Value) -> Vec<Vec<String>> {
     fields(schema).flat_map(of_field).collect()
 }
 
-/// The fields of an object.
 pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
@@ -120,7 +118,6 @@ fn type_name(schema: &Value) -> Option<&str> {
     }
 }
 
-/// The limits of a value.
 fn limits(schema: &Value) -> Vec<String> {
     let number = |key: &str| schema.get(key).filter(|value| value.is_number()).map(Value::to_string);
     let range = |unit: &str, least: &str, most: &str| match (number(least), number(most)) {

@@ -14,7 +14,6 @@ pub(super) fn prose(text: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// Marks a text as code.
 pub(super) fn code(text: &str) -> String {
     if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
 }

@@ -62,12 +62,10 @@ impl<'d> DocumentedOperation<'d> {
         list(self.content, "tags").any(|it| it == tag)
     }
 
-    /// The method and path.
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.method.to_uppercase(), code(self.path))
     }
 
-    /// The row in the index.
     pub(super) fn row(&self) -> Vec<String> {
         let summary = prose(self.content.get("summary").and_then(Value::as_str).unwrap_or_default());
         let extension = if self.content.get("x-extension").is_some() { ". *Extension.*" } else { "" };
@@ -75,7 +73,6 @@ impl<'d> DocumentedOperation<'d> {
         vec![self.method.to_uppercase(), code(self.path), summary + extension, callers]
     }
 
-    /// The rows of its parameters.
     pub(super) fn parameters(&self) -> Vec<Vec<String>> {
         let parameters = list(self.item, "parameters").chain(list(self.content, "parameters"));
         let row = |parameter: &Value| {

@@ -31,7 +31,6 @@ impl CommonFacts {
         }))
     }
 
-    /// The list of all actions.
     pub(super) fn list(&self) -> String {
         let lines: String =
             self.0.iter().map(|(action, facts)| format!("- **{action}**: {}\n", facts.join(" "))).collect();

@@ -26,7 +26,6 @@ A module is one field of a route, an edge or a `ModuleSet`, and one path segment
 /// A module: the field that has it, and the kinds with this field.
 type ModuleUse<'s> = (&'s str, Vec<&'s str>);
 
-/// The page.
 pub(super) fn page() -> String {
     let schema = all().remove(ANY).unwrap_or_default();
     let definitions: BTreeMap<&str, &Value> = match schema.get("$defs").and_then(Value::as_object) {
@@ -55,7 +54,6 @@ pub(super) fn definitions() -> BTreeMap<String, Value> {
     types.chain(list(&schema, "oneOf").map(|kind| (title(kind).to_owned(), spec(kind).clone()))).collect()
 }
 
-/// The section of a kind.
 fn of_kind(document: &Value) -> String {
     let (name, spec) = (title(document), spec(document));
     let info = Kind::all().find(|info| info.name == name);
@@ -82,12 +80,10 @@ fn modules(schema: &Value) -> BTreeMap<&str, ModuleUse<'_>> {
     modules
 }
 
-/// The name of a manifest's kind.
 fn title(document: &Value) -> &str {
     document.get("title").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The schema of a manifest's `spec`.
 fn spec(document: &Value) -> &Value {
     document.pointer("/properties/spec").unwrap_or(&Value::Null)
 }

@@ -219,7 +219,6 @@ fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
     })
 }
 
-/// Parses the name of a header.
 fn header_name(name: &str) -> Result<String, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes());
     parsed.map(|_| name.to_owned()).map_err(|_| "must be a valid header name".to_owned())

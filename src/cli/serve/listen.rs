@@ -8,7 +8,6 @@ use crate::cli::input::durations::{INTERVALS, duration};
 use crate::cli::prelude::*;
 use crate::server::{ConnectionLimits, Server, Tls, TlsFiles, bind};
 
-/// The default address.
 const ADDRESS: &str = "127.0.0.1:8484";
 
 /// The options of the listening socket.

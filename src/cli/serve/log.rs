@@ -13,7 +13,6 @@ use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sync_loop::sync_log::{self, SYNC, SyncOrigin};
 use crate::store::REMOVAL;
 
-/// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,

@@ -17,9 +17,7 @@ use ureq::Agent;
 use super::urls::http_url;
 use crate::{cli::prelude::*, http_client, reconcile::run::spans};
 
-/// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The timeout of a whole request.
 const RESPONSE: Duration = Duration::from_secs(10);
 /// The most bytes of a response that are read.
 const LONGEST_RESPONSE: u64 = 64 << 10;

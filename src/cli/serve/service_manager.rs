@@ -40,7 +40,6 @@ impl ServiceManager {
         self.tell("STOPPING=1");
     }
 
-    /// Says that the server is alive.
     pub(super) fn alive(&self) {
         self.tell("WATCHDOG=1");
     }

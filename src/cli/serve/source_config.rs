@@ -29,7 +29,6 @@ use repository::{ConfiguredRepository, RepositoryAddress};
 /// A source to follow, with what the configuration file sets for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConfiguredSource {
-    /// The name of the source.
     pub name: String,
     location: SourceLocation,
     /// The paths of the surrounding manifests, inside the repository if there is one.

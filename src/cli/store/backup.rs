@@ -30,7 +30,6 @@ pub(crate) struct Args {
 type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         if self.file.as_os_str() == "-" {
             during("Backing up", || {

@@ -41,7 +41,6 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
     report_check(&found, &index, problems, if backup.is_some() { OTHER_BACKUP } else { REPAIR })
 }
 
-/// Prints what was found, and the problems.
 fn report_check(found: &StoreCheck, index: &str, problems: Vec<StoreError>, help: &str) -> CommandResult {
     print(report(found, index))?;
     if problems.is_empty() {
@@ -133,7 +132,6 @@ pub(super) fn repair(store: &StoreArgs, is_applied: bool) -> CommandResult {
     Ok(report_problems(&problems, "restore a backup, or reconcile the manifests into a new store"))
 }
 
-/// Shows what is wrong with a store.
 fn report_problems(problems: &[StoreError], help: &str) -> Exit {
     let described = |error: &StoreError| Diagnostic::error(error.code, error.message.clone()).help(help);
     diagnostics::diagnostics(&problems.iter().map(described).collect::<Vec<_>>());

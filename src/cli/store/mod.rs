@@ -113,7 +113,6 @@ impl Args {
         }
     }
 
-    /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let (place, retention, new_master, forget_secrets) = match self {
             Args::Check { file, store } => return check::check(&store, file.as_deref()),

@@ -32,7 +32,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
@@ -59,7 +58,6 @@ impl Args {
     }
 }
 
-/// Parses the value of an option.
 fn point_in_time(text: &str) -> Result<PointInTime, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().map(PointInTime::Revision).map_err(|_| "the number is too large".to_owned());

@@ -30,7 +30,6 @@ pub(crate) struct RetentionArgs {
 }
 
 impl RetentionArgs {
-    /// The retention of the history.
     pub(super) fn retention(&self) -> Retention {
         let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
         Retention { records: self.history_records, age, ..Retention::default() }

@@ -29,7 +29,6 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Fails if the options exclude each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.master_key.check()
     }

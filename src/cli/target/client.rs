@@ -17,9 +17,7 @@ use super::credentials::{Credentials, TOKEN};
 use super::error_response::{ErrorResponse, error_response, foreign_response, was_refused_before_start};
 use crate::{cli::prelude::*, http_client};
 
-/// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The response timeout.
 const RESPONSE: Duration = Duration::from_secs(600);
 /// The time for which a request is repeated while the server is too busy for it.
 const RETRY_TIME: Duration = Duration::from_secs(60);
@@ -69,7 +67,6 @@ impl ApiClient {
         format!("{}{path}", self.url)
     }
 
-    /// A request with the token.
     fn request(&self, method: &Method, url: &str) -> Builder {
         let token = format!("Bearer {}", self.token.expose());
         let request = Request::builder().method(method).uri(url).header("Authorization", token);
@@ -149,7 +146,6 @@ impl ApiClient {
         self.read(&Method::POST, path, Some(body))
     }
 
-    /// Gets a path.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.read(&Method::GET, path, None)
     }
@@ -215,7 +211,6 @@ impl ApiClient {
     }
 }
 
-/// Whether a request changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestEffect {
     None,

@@ -31,7 +31,6 @@ pub(crate) fn each_record(
     client.each_item(PATH, "history", &query, PageOrder::Records { before: u64::MAX }, visit)
 }
 
-/// Gets a revision.
 pub(crate) fn get_entry(client: &ApiClient, revision: u64) -> Result<HistoryEntry, Failure> {
     client.get(&format!("{PATH}/{revision}"))
 }
@@ -97,7 +96,6 @@ pub(crate) fn to_change(resource: HistoryResource) -> Option<ResourceChange> {
     Some(ResourceChange { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })
 }
 
-/// A text that is not empty.
 fn non_empty(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -16,16 +16,11 @@ use crate::server::resources::endpoint::OWNER_ROLE;
 /// An API key in a list.
 #[derive(Deserialize)]
 pub(crate) struct ListedKey {
-    /// The ID.
     pub id: String,
-    /// The owner.
     pub owner_id: String,
-    /// When it was created.
     pub created_at: String,
-    /// The description.
     #[serde(default)]
     pub description: String,
-    /// The scope.
     #[serde(default)]
     pub scope: Option<KeyScope>,
     /// The token, only of a new key.
@@ -47,7 +42,6 @@ pub(crate) fn list_keys(client: &ApiClient) -> Result<Vec<ListedKey>, Failure> {
     client.list(facts.collection, facts.list, "limit=1000")
 }
 
-/// Sets the role of an owner.
 pub(crate) fn set_owner_role(client: &ApiClient, owner: &str, role: Role) -> Result<(), Failure> {
     let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
     let path = format!("{OWNERS}/{}", segment(owner));

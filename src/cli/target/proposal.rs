@@ -8,7 +8,6 @@ use crate::server::operations::reconciliation::wire::{RoutingOfPlan, TraceOfPlan
 /// The result of planning.
 #[derive(Default)]
 pub(in crate::cli) struct Proposal {
-    /// The report to show.
     pub report: Report,
     /// Descriptions of the skipped resources (D44).
     pub left_out: Vec<String>,

@@ -34,7 +34,6 @@ pub(crate) struct ServerTarget {
     proposed: Option<LastProposal>,
 }
 
-/// The last proposal.
 struct LastProposal {
     files: UploadFiles,
     /// New API keys and the paths of their token files.

@@ -22,7 +22,6 @@ pub(super) struct UploadFiles {
     files: Vec<SentFile>,
     /// The index of the first file of a comparison's older manifests.
     first_older: usize,
-    /// The digest of each file.
     digests: Vec<String>,
     /// Whether every request contains every text.
     whole: bool,
@@ -37,7 +36,6 @@ pub(super) struct UploadFiles {
 pub(super) enum Texts {
     All,
     Of(HashSet<usize>),
-    /// No text.
     DigestsOnly,
 }
 
@@ -50,7 +48,6 @@ pub(super) struct NextRequest {
 }
 
 impl UploadFiles {
-    /// Computes the digests.
     pub(super) fn new(files: Vec<SentFile>) -> Self {
         let digests = files.par_iter().map(|file| blake3::hash(file.text.as_bytes()).to_string()).collect();
         let size: usize = files.iter().map(|file| file.text.len()).sum();
@@ -77,7 +74,6 @@ impl UploadFiles {
         if self.whole { Texts::All } else { Texts::DigestsOnly }
     }
 
-    /// The files of a request.
     pub(super) fn listed(&self, texts: &Texts) -> Vec<RequestFile> {
         let has_text = |at: usize| match texts {
             Texts::All => true,

@@ -15,7 +15,6 @@ use crate::model::decode::decode;
 use crate::store::disk::lock_wait::retry_while_locked;
 use crate::syntax::yaml::{Tape, to_yaml};
 
-/// The name of the file.
 const FILE: &str = "contexts.yaml";
 /// The file that is locked for a change. The other one is replaced, so its lock would be of no use.
 const LOCK: &str = "contexts.lock";

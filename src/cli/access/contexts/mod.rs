@@ -4,14 +4,12 @@ mod file;
 
 use crate::cli::prelude::*;
 
-/// The longest name of a context.
 const LONGEST_NAME: usize = 100;
 
 /// A server that a user has logged in to, as the file has it. An empty text is unset.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerContext {
-    /// The URL.
     pub server: String,
     /// The token, unless a command prints it.
     #[serde(skip_serializing_if = "Secret::is_empty")]
@@ -36,7 +34,6 @@ pub(crate) struct ServerContext {
 pub(crate) struct Contexts {
     /// The name of the current context, or empty.
     pub current: String,
-    /// The contexts by name.
     #[serde(rename = "contexts")]
     pub all: BTreeMap<String, ServerContext>,
 }
@@ -56,7 +53,6 @@ impl Contexts {
         file::change(&folder, change)
     }
 
-    /// Returns a context by name.
     pub(crate) fn get(&self, name: &str) -> Result<&ServerContext, Failure> {
         self.all.get(name).ok_or_else(|| self.unknown(name))
     }
@@ -103,7 +99,6 @@ impl Contexts {
     }
 }
 
-/// Parses the name of a context.
 pub(crate) fn context_name(name: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-:[]".contains(c);
     if !name.is_empty() && !name.starts_with('-') && name.len() <= LONGEST_NAME && name.chars().all(is_allowed) {

@@ -38,7 +38,6 @@ pub(crate) fn plurals() -> Vec<String> {
     NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| plural(name))).collect()
 }
 
-/// The kinds with lists.
 pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
     NAMES.into_iter().map(|(kind, _)| kind)
 }

@@ -447,7 +447,6 @@ fn has_prefix(kind: Kind, id: &str) -> bool {
     !kind.facts().prefix.is_empty() && id.starts_with(kind.facts().prefix)
 }
 
-/// The filter for an id.
 fn by_id(kind: Kind, id: &str) -> Vec<(&'static str, String)> {
     vec![("filter", format!("{OBJ}.{} == {}", kind.info().id_parameter, json!(id)))]
 }

@@ -21,7 +21,6 @@ const MOST_RESOURCES: usize = 10;
 const MOST_CALLS: usize = 10;
 /// The longest value of a field before or after a change, in characters.
 const LONGEST_VALUE: usize = 200;
-/// The width of a list.
 const WIDTH: usize = 80;
 
 /// The details in the text of a record, besides the names of its resources.
@@ -29,7 +28,6 @@ const WIDTH: usize = 80;
 pub(super) struct RecordDetail<'p> {
     /// The fields of each resource before and after.
     pub changes: bool,
-    /// The calls.
     pub calls: bool,
     /// The path of the only resource to show, whatever else the record changed.
     pub only: Option<&'p str>,

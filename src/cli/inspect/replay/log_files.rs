@@ -10,9 +10,7 @@ use crate::manifest::tree::similar_path;
 use crate::subprocess::Subprocess;
 use crate::syntax::access_log::{AccessLogFormat, LONGEST_LINE};
 
-/// The name of standard input.
 const STDIN: &str = "-";
-/// The size of a piece.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// The first bytes of data that zstd has compressed.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -21,15 +19,12 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Whole lines of a log.
 pub(super) struct LogChunk {
-    /// The number of the log.
     pub(super) file: usize,
     pub(super) format: AccessLogFormat,
-    /// The number of the first line.
     pub(super) first_line: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A log that is read.
 pub(super) struct AccessLogReader<'p> {
     path: &'p Path,
     file: usize,

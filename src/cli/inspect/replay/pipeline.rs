@@ -11,7 +11,6 @@ use crate::routing::replay::tally::{LinePlace, ReplayTally};
 use crate::routing::replay::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::syntax::access_log::{AccessLine, AccessLogFormat, LineProblem};
 
-/// The pieces that wait for each thread.
 const WAITING: usize = 2;
 /// More threads than these wait for the one that reads.
 const MOST_THREADS: usize = 8;
@@ -26,7 +25,6 @@ pub(super) struct LogSettings<'a> {
     pub(super) format: Option<AccessLogFormat>,
     /// The host of requests without one.
     pub(super) host: Option<&'a str>,
-    /// The port of all requests.
     pub(super) port: Option<u16>,
     pub(super) shown: ShownDetails,
 }
@@ -35,13 +33,9 @@ pub(super) struct LogSettings<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineCounts {
     pub(super) lines: u64,
-    /// Lines that cannot be read.
     pub(super) unread: u64,
-    /// Lines of connections without a request.
     pub(super) without_request: u64,
-    /// Lines without a host.
     pub(super) without_host: u64,
-    /// The first lines that cannot be read.
     pub(super) problems: Vec<(LinePlace, LineProblem)>,
 }
 
@@ -118,7 +112,6 @@ fn each_chunk(
     Ok(())
 }
 
-/// Counts the requests of pieces.
 fn count(
     chunks: &Receiver<LogChunk>,
     mut worker: ReplayWorker<'_, '_>,

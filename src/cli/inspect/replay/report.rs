@@ -10,14 +10,11 @@ use crate::model::traffic::RequestVerdict;
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::replay::tally::{LinePlace, ReplayClass, ReplayExample, ReplaySide, ReplayTally, RequestCount};
 
-/// The report of a replay.
 #[derive(Debug, Serialize)]
 pub(super) struct ReplayReport {
-    /// The lines that were read.
     pub(super) lines: u64,
     /// The lines that are no request.
     pub(super) unread: UnreadLines,
-    /// All requests.
     pub(super) all: ReplayCount,
     /// The number of those to hosts and ports that no edge serves: before and after, if states were compared.
     pub(super) without_edge: u64,
@@ -33,7 +30,6 @@ pub(super) struct ReplayCount {
     pub(super) requests: u64,
     /// The bytes of the responses.
     pub(super) bytes: u64,
-    /// The different clients.
     pub(super) clients: u64,
     /// Whether the number of clients is an estimate, usually within 3 %.
     pub(super) clients_estimated: bool,
@@ -42,17 +38,14 @@ pub(super) struct ReplayCount {
 /// Lines that were not counted as requests.
 #[derive(Debug, Serialize)]
 pub(super) struct UnreadLines {
-    /// Lines that cannot be read.
     pub(super) unreadable: u64,
     /// Lines of connections without a request.
     pub(super) without_request: u64,
     /// Lines without a host, of which nothing says where they go.
     pub(super) without_host: u64,
-    /// The first lines that cannot be read.
     pub(super) first: Vec<UnreadLine>,
 }
 
-/// A line that cannot be read.
 #[derive(Debug, Serialize)]
 pub(super) struct UnreadLine {
     pub(super) file: String,
@@ -65,7 +58,6 @@ pub(super) struct UnreadLine {
 pub(super) struct DifferingRequests {
     #[serde(flatten)]
     pub(super) count: ReplayCount,
-    /// The number of classes.
     pub(super) all_classes: usize,
     /// The first classes: those that open access, and then those with the most requests.
     pub(super) classes: Vec<DifferingClass>,
@@ -106,14 +98,11 @@ pub(super) struct TreatedRequests {
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct ReplayPlace {
     pub(super) edge: Option<String>,
-    /// The hostports of the edge.
     pub(super) hostports: Vec<String>,
-    /// The match of the route.
     pub(super) r#match: Option<String>,
     pub(super) route: Option<String>,
 }
 
-/// A line of a class.
 #[derive(Debug, Serialize)]
 pub(super) struct LoggedExample {
     pub(super) file: String,

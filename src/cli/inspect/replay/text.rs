@@ -15,7 +15,6 @@ use crate::model::traffic::RequestVerdict;
 /// The width that lines keep, for what can be cut.
 const WIDTH: usize = 80;
 
-/// Renders a report.
 pub(super) fn text(report: &ReplayReport, top: usize) -> String {
     let mut out = format!("{} in {}\n", sums(&report.all), lines(report.lines));
     unread(&mut out, &report.unread);
@@ -93,7 +92,6 @@ fn described(example: &LoggedExample) -> String {
     shown.fold(format!("{}:{}", example.file, example.line), |text, part| format!("{text}  {part}"))
 }
 
-/// Where requests go.
 fn place(place: &ReplayPlace) -> String {
     let Some(edge) = &place.edge else { return "no edge".to_owned() };
     match (&place.route, &place.r#match) {
@@ -146,7 +144,6 @@ fn places(out: &mut String, counts: &[PlaceCount], top: usize) {
     }
 }
 
-/// A noun in its number.
 fn noun(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { plural(noun) }
 }
@@ -155,7 +152,6 @@ fn lines(count: u64) -> String {
     format!("{} {}", HumanCount(count), noun(count, "line"))
 }
 
-/// Requests, bytes and clients.
 fn sums(count: &ReplayCount) -> String {
     let (requests, people) = (noun(count.requests, "request"), noun(count.clients, "client"));
     format!("{} {requests}, {}, {} {people}", HumanCount(count.requests), size(count.bytes), clients(count))

@@ -109,12 +109,10 @@ fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
     format!("applied{age}{}, not followed by the server", by.unwrap_or_default())
 }
 
-/// The state in the table.
 pub(super) fn state(source: &SourceView) -> String {
     if source.is_followed() { source.state.to_string() } else { SourceView::NOT_FOLLOWED.to_owned() }
 }
 
-/// The number of a source's findings.
 fn counted(counts: &SourceCounts) -> String {
     let counts = [(counts.errors, "error"), (counts.warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
     let counted = counts.map(|(count, what)| number_of(count, what));
@@ -134,7 +132,6 @@ pub(crate) fn sort_columns() -> Vec<&'static str> {
     COLUMNS.iter().map(|(title, _)| *title).collect()
 }
 
-/// Sorts the sources by a column.
 pub(super) fn sort(sources: &mut [SourceView], column: &str, now: Timestamp) -> Result<(), Failure> {
     let Some((title, cell)) = COLUMNS.iter().find(|(title, _)| title.eq_ignore_ascii_case(column)) else {
         return Err(no_column("sources", column, &sort_columns()));

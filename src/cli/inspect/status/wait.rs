@@ -6,7 +6,6 @@ use super::source_list::{SOURCES, sources};
 use crate::cli::command_prelude::*;
 use crate::server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView};
 
-/// The time between two requests.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The numbers of syncs when a sync was requested.

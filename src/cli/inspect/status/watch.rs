@@ -10,7 +10,6 @@ use crate::cli::output::{append, is_on_terminal, json_line, redraw};
 use crate::reconcile::sync_loop::condition::Reason;
 use crate::server::operations::sources::view::{SourceList, SourceState, SourceView};
 
-/// The time between two requests.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the sources until the reader of the output is gone. A server that restarts is waited for.
@@ -34,7 +33,6 @@ pub(super) fn run(client: &ApiClient, format: ListFormat) -> CommandResult {
     }
 }
 
-/// Asks the server until it answers.
 fn wait_for_list(client: &ApiClient) -> Result<SourceList, Failure> {
     let mut is_reported = false;
     loop {
@@ -52,7 +50,6 @@ fn wait_for_list(client: &ApiClient) -> Result<SourceList, Failure> {
     }
 }
 
-/// The last output.
 #[derive(Debug, Default)]
 struct LastShown {
     document: Option<SourceList>,
@@ -83,7 +80,6 @@ impl LastShown {
         json_line(list)
     }
 
-    /// The table, if it has changed.
     fn screen(&mut self, list: &SourceList, is_wide: bool) -> Option<String> {
         let screen = text(&list.sources, Timestamp::now(), is_wide);
         let former = std::mem::replace(&mut self.screen, screen.clone());

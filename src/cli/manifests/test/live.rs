@@ -20,10 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The methods that change nothing, and are sent.
 const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
-/// A gateway that is asked.
 pub(super) struct LiveGateway {
     agent: Agent,
-    /// The scheme of its URL.
     scheme: &'static str,
 }
 

@@ -13,9 +13,7 @@ use crate::reconcile::sync_loop::schedule::{LONGEST_DEBOUNCE, QUIET, TICK};
 /// Why the file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadCause {
-    /// Somebody has asked for it.
     Asked,
-    /// The file has changed.
     Changed,
 }
 
@@ -31,12 +29,10 @@ enum Wake {
 pub(in crate::cli) struct ReloadTrigger(Sender<Wake>);
 
 impl ReloadTrigger {
-    /// Asks for a reload now.
     pub(in crate::cli) fn reload(&self) {
         let _ = self.0.send(Wake::Reload);
     }
 
-    /// Ends the watch.
     pub(in crate::cli) fn stop(&self) {
         let _ = self.0.send(Wake::Stop);
     }

@@ -29,7 +29,6 @@ impl SourceChanges {
 /// The moment at which sources are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FollowedFrom {
-    /// The start of the server.
     Start,
     /// A reload of a server that serves already: new sources do not make it unready.
     Reload,
@@ -70,7 +69,6 @@ impl<'a> LiveSources<'a> {
         self.list.clone()
     }
 
-    /// The store of the sources.
     pub(super) fn store(&self) -> &Store {
         &self.store
     }
@@ -249,7 +247,6 @@ impl<'a> LiveSources<'a> {
     }
 }
 
-/// The mirrors of sources.
 fn mirrors_of<'s>(mirrors: &Mirrors, sources: impl Iterator<Item = &'s ConfiguredSource>) -> Vec<PathBuf> {
     sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.folder_for(name, url)).collect()
 }

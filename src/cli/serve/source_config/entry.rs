@@ -6,7 +6,6 @@ use crate::{cli::prelude::*, manifest::tree::CommitVerifier};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceEntry {
-    /// The name of the source (D40).
     pub(super) name: String,
     /// A folder or file; with `repository`, inside the repository.
     pub(super) path: Option<PathBuf>,
@@ -36,11 +35,9 @@ pub(crate) struct SourceEntry {
     /// Whether resources whose stated ID does not exist are created under it: to build a lost store again.
     #[serde(default)]
     pub(super) recreate_ids: bool,
-    /// The limits of the source.
     pub(super) scope: Option<ScopeEntry>,
     /// Whether to plan without applying.
     pub(super) suspend: Option<bool>,
-    /// The policy for drift.
     pub(super) drift: Option<String>,
     pub(super) max_deletes: Option<Value>,
     /// Levels of lints, over those of the whole file.
@@ -74,7 +71,6 @@ pub(super) struct ScopeEntry {
     pub(super) kinds: Option<Vec<String>>,
     /// The kinds of resources without a source that it may adopt, or `*`.
     pub(super) adopt: Option<Vec<String>>,
-    /// The hosts of edges.
     pub(super) hosts: Option<Vec<String>>,
     /// The roles of the owners of API keys.
     pub(super) roles: Option<Vec<Role>>,

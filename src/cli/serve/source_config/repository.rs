@@ -11,9 +11,7 @@ use crate::reconcile::sources::location::SourceLocation;
 /// A repository to follow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConfiguredRepository {
-    /// The address.
     pub address: RepositoryAddress,
-    /// The revision to read.
     pub wanted: RevisionSpec,
     /// Checks commits before they are read.
     pub verifier: Option<CommitVerifier>,
@@ -22,15 +20,8 @@ pub(super) struct ConfiguredRepository {
 /// The address of a repository.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RepositoryAddress {
-    /// On this machine.
     Local(PathBuf),
-    /// At a server.
-    Remote {
-        /// The URL.
-        url: RemoteUrl,
-        /// The credentials.
-        access: Box<RemoteAccess>,
-    },
+    Remote { url: RemoteUrl, access: Box<RemoteAccess> },
 }
 
 /// Whether a path is relative to the top folder of a repository, and stays inside.
