@@ -1,9 +1,8 @@
 //! Diagnostics for a terminal: the position, the highlighted line and the help.
 
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, SourceCode};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic};
 use textwrap::{WordSeparator, WordSplitter};
 
 use super::excerpt::{Excerpt, HIDDEN};
@@ -85,11 +84,9 @@ fn text_width(terminal: Option<usize>) -> usize {
 
 /// A diagnostic, followed by the places in other files.
 fn rendered(handler: &GraphicalReportHandler, diagnostic: &Diagnostic) -> String {
-    let report = DiagnosticReport::new(diagnostic);
-    let reports = std::iter::once(&report).chain(&report.elsewhere);
-    let texts = reports.filter_map(|report| {
+    let texts = reports(diagnostic).into_iter().filter_map(|report| {
         let mut text = String::new();
-        handler.render_report(&mut text, report).ok()?;
+        handler.render_report(&mut text, report.as_ref()).ok()?;
         Some(text.trim_end().to_owned())
     });
     texts.collect::<Vec<String>>().join("\n\n")
@@ -187,28 +184,20 @@ pub(crate) fn count(diagnostics: &[Diagnostic], files: usize) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-/// A diagnostic in miette's form, with an excerpt.
-#[derive(Debug, thiserror::Error)]
-#[error("{facts}")]
-struct DiagnosticReport {
-    facts: MietteDiagnostic,
-    excerpt: Option<Excerpt>,
-    /// Places in other files, each with a report of its own.
-    elsewhere: Vec<DiagnosticReport>,
-}
-
-impl DiagnosticReport {
-    fn new(diagnostic: &Diagnostic) -> Self {
-        let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
-        let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
-        let severity = match diagnostic.severity {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
-        };
-        let facts = MietteDiagnostic::new(escaped(&diagnostic.message)).with_severity(severity);
-        let mut facts = facts.with_code(diagnostic.code.to_string());
-        facts.help = diagnostic.help.as_deref().map(escaped_lines);
-        let excerpt = diagnostic.place.as_ref().map(|place| {
+/// A diagnostic in miette's form, with an excerpt. Places in other files have reports of their own.
+fn reports(diagnostic: &Diagnostic) -> Vec<miette::Report> {
+    let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
+    let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
+    let severity = match diagnostic.severity {
+        Severity::Error => miette::Severity::Error,
+        Severity::Warning => miette::Severity::Warning,
+    };
+    let facts = MietteDiagnostic::new(escaped(&diagnostic.message)).with_severity(severity);
+    let mut facts = facts.with_code(diagnostic.code.to_string());
+    facts.help = diagnostic.help.as_deref().map(escaped_lines);
+    let own = match &diagnostic.place {
+        None => miette::Report::new(facts),
+        Some(place) => {
             let places = std::iter::once(place).chain(here.iter().map(|(place, _)| place));
             let excerpt = Excerpt::new(&place.file, &places.map(|it| it.span.clone()).collect::<Vec<_>>());
             let own = (!here.is_empty()).then(|| "here".to_owned());
@@ -218,36 +207,17 @@ impl DiagnosticReport {
                 0 => LabeledSpan::new_primary_with_span(label, span),
                 _ => LabeledSpan::new_with_span(label, span),
             });
-            facts.labels = Some(labels.collect());
-            excerpt
-        });
-        let elsewhere = elsewhere.into_iter().map(|(place, label)| {
-            let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
-            let labels = excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span));
-            let label = if label == HERE { HERE.to_owned() } else { format!("{HERE}: {}", escaped(label)) };
-            let facts = MietteDiagnostic::new(label).with_severity(miette::Severity::Advice);
-            Self { facts: facts.with_labels(labels), excerpt: Some(excerpt), elsewhere: Vec::new() }
-        });
-        Self { elsewhere: elsewhere.collect(), facts, excerpt }
-    }
-}
-
-impl miette::Diagnostic for DiagnosticReport {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.facts.code()
-    }
-    fn severity(&self) -> Option<miette::Severity> {
-        self.facts.severity()
-    }
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.facts.help()
-    }
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
-    }
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.facts.labels()
-    }
+            miette::Report::new(facts.with_labels(labels)).with_source_code(excerpt)
+        }
+    };
+    let elsewhere = elsewhere.into_iter().map(|(place, label)| {
+        let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
+        let labels = excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span));
+        let label = if label == HERE { HERE.to_owned() } else { format!("{HERE}: {}", escaped(label)) };
+        let facts = MietteDiagnostic::new(label).with_severity(miette::Severity::Advice).with_labels(labels);
+        miette::Report::new(facts).with_source_code(excerpt)
+    });
+    std::iter::once(own).chain(elsewhere).collect()
 }
 
 #[cfg(test)]
