@@ -98,7 +98,8 @@ impl PlanArgs {
         let Proposal { mut report, left_out, saved, unwritable, .. } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, &self.ownership.source)?;
-        self.output.announce(&report).inspect_err(|_| say_unchanged(dry_run))?;
+        let unchanged = (!dry_run).then_some(UNCHANGED);
+        self.output.announce(&report).inspect_err(|_| unchanged.into_iter().for_each(say))?;
         let isolated = report.plan.is_some() && report.has_errors();
         if !dry_run && report.plan.is_none() {
             let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
@@ -106,25 +107,14 @@ impl PlanArgs {
         }
         // A plan without changes may hide those of secrets.
         let may_change = report.plan.as_ref().is_some_and(|plan| !plan.is_empty() || report.hides_secrets());
-        let is_pending = !dry_run && may_change;
-        let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
-            Ok(()) if is_pending => apply(&self.output, &mut report, UNCHANGED, || target.apply())?,
-            decided => {
-                let exit = match decided {
-                    Ok(()) => exit_without_changes(&report, self.detailed_exitcode),
-                    Err(failure) => {
-                        if !dry_run {
-                            target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
-                        }
-                        let exit = failed(&mut report, failure);
-                        say_unchanged(dry_run);
-                        exit
-                    }
-                };
-                self.output.conclude(&report)?;
-                exit
-            }
-        };
+        let leaves = (dry_run || !may_change).then(|| exit_without_changes(&report, self.detailed_exitcode));
+        let decided = self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()).map(|()| leaves);
+        if let Err(failure) = &decided
+            && !dry_run
+        {
+            target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
+        }
+        let exit = carry_out(&self.output, &mut report, unchanged, decided, || target.apply())?;
         if let Some(page) = &report.page {
             say(&format!("Page: {page}"));
         }
@@ -204,33 +194,41 @@ pub(super) fn exit_without_changes(report: &Report, detailed_exitcode: bool) -> 
     }
 }
 
-/// Says that the plan was not applied, unless it was only to be shown.
-fn say_unchanged(dry_run: bool) {
-    if !dry_run {
-        say(UNCHANGED);
-    }
-}
-
-/// Applies a plan that was shown, and writes the report. `unchanged` is said if the report cannot be started.
-pub(in crate::cli) fn apply(
+/// Applies a plan that was shown, unless it was decided to leave it with an exit code or because of a failure, and writes the
+/// report. `unchanged` is said if nothing is applied against the will of the caller.
+pub(in crate::cli) fn carry_out(
     output: &Output,
     report: &mut Report,
-    unchanged: &str,
+    unchanged: Option<&str>,
+    decided: Result<Option<Exit>, Failure>,
     apply: impl FnOnce() -> Result<AppliedPlan, Failure>,
 ) -> CommandResult {
-    let started = output.start(report).inspect_err(|_| say(unchanged))?;
-    let exit = match apply() {
-        Ok(AppliedPlan { revision, plan }) => {
-            report.applied = revision;
-            let shown = show_hidden(output, report, plan);
-            let line = revision.map(|revision| format!("Applied as revision {revision}."));
-            // If stderr cannot be written, at least the exit code differs from that of a success.
-            let said = unless_closed(diagnostics::say_all(line.as_deref().unwrap_or(SAME_SECRETS)));
-            shown.and(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+    let say_unchanged = || unchanged.into_iter().for_each(say);
+    let exit = match decided {
+        Ok(Some(exit)) => exit,
+        Err(failure) => {
+            let exit = failed(report, failure);
+            say_unchanged();
+            exit
         }
-        Err(failure) => failed(report, failure),
+        Ok(None) => {
+            let started = output.start(report).inspect_err(|_| say_unchanged())?;
+            let exit = match apply() {
+                Ok(AppliedPlan { revision, plan }) => {
+                    report.applied = revision;
+                    let shown = show_hidden(output, report, plan);
+                    let line = revision.map(|revision| format!("Applied as revision {revision}."));
+                    // If stderr cannot be written, at least the exit code differs from that of a success.
+                    let said = unless_closed(diagnostics::say_all(line.as_deref().unwrap_or(SAME_SECRETS)));
+                    shown.and(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+                }
+                Err(failure) => failed(report, failure),
+            };
+            output.finish(started, report)?;
+            return Ok(exit);
+        }
     };
-    output.finish(started, report)?;
+    output.conclude(report)?;
     Ok(exit)
 }
 
@@ -246,7 +244,7 @@ fn show_hidden(output: &Output, report: &mut Report, applied: Option<RedactedPla
 }
 
 /// Shows a failure and adds it to the report.
-pub(crate) fn failed(report: &mut Report, failure: Failure) -> Exit {
+fn failed(report: &mut Report, failure: Failure) -> Exit {
     diagnostics::diagnostics(&failure.diagnostics);
     match failure.exit {
         // They are part of the plan already.

@@ -3,7 +3,7 @@
 
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
-use crate::cli::manifests::reconcile::{apply, failed};
+use crate::cli::manifests::reconcile::carry_out;
 use crate::cli::target::{
     AppliedPlan, RequestEffect, SendError, foreign_response, no_response, parse_report, to_report,
 };
@@ -120,54 +120,39 @@ impl<C: StoreChange> ChangeTarget<C> {
         confirm: impl FnOnce() -> Result<(), Failure>,
     ) -> CommandResult {
         let ChangeOptions { dry_run, behaviour, detailed_exitcode, output, .. } = options;
-        let say_unchanged = || {
-            if !dry_run {
-                say(C::UNCHANGED);
-            }
-        };
+        let unchanged = (!dry_run).then_some(C::UNCHANGED);
         let mut report = self.propose(change, *behaviour, output.detail())?;
         report.refusals.extend(refusal);
         let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
-        let is_refused = !report.refusals.is_empty();
         // "No changes" would contradict the errors.
-        if !is_empty || !is_refused {
-            output.announce(&report).inspect_err(|_| say_unchanged())?;
+        if !is_empty || report.refusals.is_empty() {
+            output.announce(&report).inspect_err(|_| unchanged.into_iter().for_each(say))?;
         }
-        let exit = if report.has_errors() {
-            say_unchanged();
-            Exit::Error
-        } else if is_refused
-            && !dry_run
-            && let Err(failure) = self.check_role()
-        {
-            let exit = failed(&mut report, failure);
-            say_unchanged();
-            exit
-        } else if is_refused {
-            if let Some(first) = report.refusals.first().filter(|_| !dry_run) {
-                self.refuse(change, &first.message);
-            }
-            diagnostics::diagnostics(&report.refusals);
-            say_unchanged();
-            Self::exit_of(&report.refusals)
-        } else if is_empty && (*dry_run || !report.hides_secrets()) {
-            Exit::Done
-        } else if *dry_run {
-            if *detailed_exitcode { Exit::Pending } else { Exit::Done }
-        } else if let Err(failure) = confirm() {
-            let exit = failed(&mut report, failure);
-            say_unchanged();
-            exit
-        } else {
-            let exit = apply(output, &mut report, C::UNCHANGED, || self.apply(change))?;
-            report.applied.map(|revision| change.remarks(revision)).iter().flatten().for_each(|remark| say(remark));
-            std::mem::forget(report);
-            return Ok(exit);
-        };
-        output.conclude(&report)?;
+        let decided = self.decide(change, &report, *dry_run).and_then(|()| match (*dry_run, is_empty) {
+            (true, false) if *detailed_exitcode => Ok(Some(Exit::Pending)),
+            (true, _) => Ok(Some(Exit::Done)),
+            (false, true) if !report.hides_secrets() => Ok(Some(Exit::Done)),
+            (false, _) => confirm().map(|()| None),
+        });
+        let exit = carry_out(output, &mut report, unchanged, decided, || self.apply(change))?;
+        report.applied.map(|revision| change.remarks(revision)).iter().flatten().for_each(|remark| say(remark));
         // The end of the process frees it faster.
         std::mem::forget(report);
         Ok(exit)
+    }
+
+    /// Fails if a plan has errors or refusals, which the report has.
+    fn decide(&self, change: &C, report: &Report, dry_run: bool) -> Result<(), Failure> {
+        if report.has_errors() {
+            return Err(Failure::new(Vec::new(), Exit::Error));
+        }
+        let Some(first) = report.refusals.first() else { return Ok(()) };
+        if !dry_run {
+            self.check_role()?;
+            self.refuse(change, &first.message);
+        }
+        diagnostics::diagnostics(&report.refusals);
+        Err(Failure::new(Vec::new(), Self::exit_of(&report.refusals)))
     }
 
     /// The exit code of a plan with refusals.
