@@ -123,7 +123,10 @@ impl Args {
         if self.manifests.is_empty() {
             return Ok(match self.place.client()? {
                 Some(client) => (None, client.query(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)?),
-                None => (None, report(&self.place.store.read_existing()?.snapshot(), request)),
+                None => {
+                    let snapshot = self.place.store.read_existing()?.snapshot();
+                    (None, TraceReport::new(request, &trace(&snapshot, request), &snapshot))
+                }
             });
         }
         let tree = self.surrounding.tree(&self.manifests, &self.loading);
@@ -201,10 +204,6 @@ impl Args {
         // An empty User-Agent is a known one, which the body for a server cannot say.
         Ok(TracedRequest { user_agent: self.user_agent.clone(), ..request })
     }
-}
-
-fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
-    TraceReport::new(request, &trace(snapshot, request), snapshot)
 }
 
 fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {

@@ -135,13 +135,10 @@ fn lines(it: &TestResult) -> String {
     }
     if let Some(live) = &it.live {
         let status = live.status.map_or("no response".to_owned(), |status| format!("status {status}"));
-        add(&format!("the gateway: {status}; not compared: {}", or_nothing(&live.not_compared)));
+        let unseen = if live.not_compared.is_empty() { "nothing".to_owned() } else { live.not_compared.join(", ") };
+        add(&format!("the gateway: {status}; not compared: {unseen}"));
     }
     out
-}
-
-fn or_nothing(items: &[String]) -> String {
-    if items.is_empty() { "nothing".to_owned() } else { items.join(", ") }
 }
 
 /// Sends the requests of the tests to a gateway, and adds to their results how it answers.

@@ -4,9 +4,7 @@
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
 use crate::cli::manifests::reconcile::carry_out;
-use crate::cli::target::{
-    AppliedPlan, RequestEffect, SendError, foreign_response, no_response, parse_report, to_report,
-};
+use crate::cli::target::{AppliedPlan, RequestEffect, foreign_response, parse_report, to_report};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::whoami;
@@ -202,10 +200,8 @@ impl<C: StoreChange> ChangeTarget<C> {
             }
             ChangeTarget::Server { client, outcome, hides_secrets } => {
                 let run = send(client, change, false, Some(outcome.clone()))?;
-                AppliedPlan::from_report(run.report, *hides_secrets).ok_or_else(|| {
-                    let message = no_response(&client.address(&change.path()), "it has no applied revision");
-                    SendError::NoResponse(message).failure(SEE_CHANGE)
-                })
+                let url = client.address(&change.path());
+                AppliedPlan::from_report(run.report, *hides_secrets, &url, SEE_CHANGE)
             }
         }
     }

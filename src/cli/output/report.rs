@@ -69,7 +69,8 @@ impl Output {
             true if !self.full && plan.changes.len() > LARGE => {
                 unless_closed(write(overview(plan, paint()).as_bytes()))
             }
-            true => print_plan(plan),
+            // It can have millions of lines, of which a stripping stream would write each by itself.
+            true => unless_closed(pieces(plan, paint()).try_for_each(|piece| write(piece.as_bytes()))),
             false => Ok(()),
         }
     }
@@ -145,9 +146,4 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
     Diagnostic::error(Code::Unreadable, format!("cannot write the report to `{}`: {error}", path.display()))
         .help("check the path in --output, its permissions and the free disk space")
         .into()
-}
-
-/// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
-fn print_plan(plan: &RedactedPlan) -> Result<(), Failure> {
-    unless_closed(pieces(plan, paint()).try_for_each(|piece| write(piece.as_bytes())))
 }

@@ -115,8 +115,13 @@ impl Args {
                 .help("check the path; only a server that has a store starts without its manifests")
                 .into());
         }
-        if let Some(file) = &config.git_hook {
-            check_hook_secret(file)?;
+        // Later, the secret is read for each request, so that it can be changed.
+        if let Some(file) = &config.git_hook
+            && let Err(reason) = read_secret(file)
+        {
+            let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
+            let fault = Diagnostic::error(Code::Unreadable, message);
+            return Err(fault.help("write the secret that the forge signs with to the file").into());
         }
         if let Some(Err(reason)) = config.openid_connect.as_ref().map(OidcConfig::check_files) {
             let fault = Diagnostic::error(Code::Unreadable, format!("cannot use `openid_connect`: {reason}"));
@@ -209,14 +214,6 @@ pub(crate) fn check_file(config: &mut Config) -> Vec<Diagnostic> {
         ..diagnostic
     };
     lacking.map(warn).collect()
-}
-
-/// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.
-fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
-    read_secret(file).map(drop).map_err(|reason| {
-        let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
-        Diagnostic::error(Code::Unreadable, message).help("write the secret that the forge signs with to the file")
-    })
 }
 
 fn header_name(name: &str) -> Result<String, String> {

@@ -186,7 +186,7 @@ fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyRe
 fn open(store: &StoreArgs, retention: &RetentionArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
     match (store.open_existing(retention), new_master) {
         (Err(failure), Some(source)) if failure.has_code(Code::MasterKey) => {
-            store.open_existing_with(retention, source).map_err(|_| failure)
+            store.open_with(retention, source).map_err(|_| failure)
         }
         (opened, _) => opened,
     }

@@ -38,7 +38,8 @@ impl StoreArgs {
         self.open_with(retention, &self.master_key.source()?)
     }
 
-    fn open_with(&self, retention: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
+    /// Opens the store with another master key.
+    pub(super) fn open_with(&self, retention: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
         log::start_for_command();
         opened(Store::open_briefly(&self.store, retention.retention(), source)?, retention, diagnostics::say)
     }
@@ -73,15 +74,6 @@ impl StoreArgs {
     /// Opens the store, which must exist.
     pub(crate) fn open_existing(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
         self.require(self.open_if_there(retention)?)
-    }
-
-    /// Opens the store, which must exist, with another master key.
-    pub(super) fn open_existing_with(
-        &self,
-        retention: &RetentionArgs,
-        source: &MasterKeySource,
-    ) -> Result<Store, Failure> {
-        self.require(store_exists(&self.store)?.then(|| self.open_with(retention, source)).transpose()?)
     }
 
     /// Opens the store for reading; it must exist.

@@ -23,9 +23,7 @@ mod store;
 mod store_or_server;
 mod upload;
 
-pub(super) use client::{
-    ApiClient, RequestEffect, SendError, no_response, parse_report, parse_response, parse_server_url,
-};
+pub(super) use client::{ApiClient, RequestEffect, parse_report, parse_response, parse_server_url};
 pub(super) use credentials::{Credentials, TOKEN};
 pub(super) use error_response::foreign_response;
 pub(super) use history::{each_record, get_entry, to_change, to_record};

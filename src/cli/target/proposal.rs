@@ -1,5 +1,6 @@
 //! What a command proposes to change, wherever it is planned and applied.
 
+use super::client::{SendError, no_response};
 use crate::cli::prelude::*;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{RedactedPlan, SavedPlan};
@@ -35,12 +36,19 @@ impl AppliedPlan {
         Self { revision: Some(revision), plan: None }
     }
 
-    /// The plan in the report of a server; none if that does not tell what became of it. A plan that was shown without
-    /// secrets may have nothing to change.
-    pub(in crate::cli) fn from_report(report: ReportDocument, hid_secrets: bool) -> Option<Self> {
+    /// The plan in the report from a URL of a server. Fails with the help `see` if the report does not tell what became of it. A
+    /// plan that was shown without secrets may have nothing to change.
+    pub(in crate::cli) fn from_report(
+        report: ReportDocument,
+        hid_secrets: bool,
+        at: &str,
+        see: &str,
+    ) -> Result<Self, Failure> {
         let ReportDocument { applied: revision, plan, .. } = report;
-        let is_told = revision.is_some() || (hid_secrets && plan.as_ref().is_some_and(RedactedPlan::is_empty));
-        is_told.then_some(Self { revision, plan })
+        if revision.is_some() || (hid_secrets && plan.as_ref().is_some_and(RedactedPlan::is_empty)) {
+            return Ok(Self { revision, plan });
+        }
+        Err(SendError::NoResponse(no_response(at, "it has no applied revision")).failure(see))
     }
 }
 

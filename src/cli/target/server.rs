@@ -2,7 +2,7 @@
 
 mod review;
 
-use super::client::{ApiClient, RequestEffect, SendError, no_response, parse_report};
+use super::client::{ApiClient, RequestEffect, SendError, parse_report};
 use super::error_response::{foreign_response, missing_files, rejects_field};
 use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
@@ -291,10 +291,7 @@ impl Target for ServerTarget {
         let Some(mut proposed) = self.proposed.take() else { return Ok(AppliedPlan::as_shown(0)) };
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
-            Ok(run) => AppliedPlan::from_report(run.report, proposed.hides_secrets).ok_or_else(|| {
-                let message = no_response(&self.url, "it has no applied revision");
-                SendError::NoResponse(message).failure(SEE_PLAN)
-            }),
+            Ok(run) => AppliedPlan::from_report(run.report, proposed.hides_secrets, &self.url, SEE_PLAN),
             Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {

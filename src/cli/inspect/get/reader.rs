@@ -208,19 +208,14 @@ impl ResourceReader {
     }
 
     fn find_key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
-        let mut found = self.find_keys(kind, wanted)?;
-        let (Some(key), true) = (found.pop(), found.is_empty()) else {
+        let (parent, name) = parent_and_name(kind, wanted);
+        let parents = self.parents(kind, parent, Some(name))?;
+        let mut found = self.find(kind, &parents, name)?;
+        let (Some(listed), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
             return Err(Diagnostic::error(Code::DuplicateName, message).help("use the ID").into());
         };
-        Ok(key)
-    }
-
-    /// Finds the keys of the resources of a kind that have an id or name.
-    fn find_keys(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
-        let (parent, name) = parent_and_name(kind, wanted);
-        let parents = self.parents(kind, parent, Some(name))?;
-        Ok(self.find(kind, &parents, name)?.into_iter().map(|listed| listed.key).collect())
+        Ok(listed.key)
     }
 
     /// Returns the keys of the resources of a kind that have an id or name; none if not even the parent exists.

@@ -170,7 +170,8 @@ impl<'a> LiveSources<'a> {
                     self.running.push((source, guard));
                 }
                 Err(error) => {
-                    failed = Some(not_watched(&source.name, &error));
+                    let message = format!("cannot watch the manifests of source `{}`: {error}", source.name);
+                    failed = Some(Diagnostic::error(Code::Unreadable, message));
                     self.running.extend(known);
                 }
             }
@@ -185,11 +186,12 @@ impl<'a> LiveSources<'a> {
     /// Prepares the sources that are not followed as they are. All that can fail is here, so that an error changes nothing.
     fn prepare_new(&mut self, wanted: &[ConfiguredSource]) -> Result<BTreeMap<String, WatchedSource>, Diagnostic> {
         self.prepare_mirrors(wanted)?;
+        let Args { loading, ownership, drift, .. } = self.args;
         let mut watched = BTreeMap::new();
-        for source in wanted {
-            if !self.running.iter().any(|(known, _)| known == source) {
-                watched.insert(source.name.clone(), self.prepare(source)?);
-            }
+        for source in wanted.iter().filter(|source| self.running.iter().all(|(known, _)| known != *source)) {
+            let followed = source.clone().into_followed(loading, ownership, *drift, self.mirrors.as_ref())?;
+            let followed = FollowedSource { observer: self.observer.clone(), ..followed };
+            watched.insert(source.name.clone(), WatchedSource::new(followed));
         }
         if self.suspensions.is_none() && !watched.is_empty() {
             self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
@@ -224,13 +226,6 @@ impl<'a> LiveSources<'a> {
         Ok(())
     }
 
-    fn prepare(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
-        let Args { loading, ownership, drift, .. } = self.args;
-        let followed = source.clone().into_followed(loading, ownership, *drift, self.mirrors.as_ref())?;
-        let followed = FollowedSource { observer: self.observer.clone(), ..followed };
-        Ok(WatchedSource::new(followed))
-    }
-
     fn begin(
         &self,
         source: WatchedSource,
@@ -249,8 +244,4 @@ impl<'a> LiveSources<'a> {
 
 fn mirrors_of<'s>(mirrors: &Mirrors, sources: impl Iterator<Item = &'s ConfiguredSource>) -> Vec<PathBuf> {
     sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.folder_for(name, url)).collect()
-}
-
-fn not_watched(source: &str, error: &notify::Error) -> Diagnostic {
-    Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests of source `{source}`: {error}"))
 }
