@@ -16,7 +16,6 @@ use crate::cli::target::{ListedKey, create_key, delete_key, list_keys};
 use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, rules};
 use crate::reconcile::run::token;
 use crate::server::operations::sources::MOST_UNFOLLOWED;
-use crate::server::operations::sources::view::SourceList;
 use crate::server::telemetry::security::LocalLog;
 use crate::syntax::text::key_of_token;
 
@@ -250,7 +249,7 @@ fn sources_in_store(snapshot: &Snapshot, config: &Config) -> Vec<String> {
 
 /// The sources of a server, if it lists all of them.
 fn sources_on_server(client: &ApiClient) -> Option<Vec<String>> {
-    let list: SourceList = client.get("/sources").ok()?;
+    let list = client.sources(None).ok()?;
     let unfollowed = list.sources.iter().filter(|source| !source.is_followed()).count();
     (unfollowed < MOST_UNFOLLOWED).then(|| list.sources.into_iter().map(|source| source.name).collect())
 }

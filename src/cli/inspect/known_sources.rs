@@ -1,7 +1,6 @@
 //! The sources of a store or a server by name, for completions and for the advice about a name that none of them has.
 
 use crate::cli::command_prelude::*;
-use crate::server::operations::sources::view::SourceList;
 
 /// The sources that own resources in a store.
 pub(crate) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
@@ -10,8 +9,7 @@ pub(crate) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
 
 /// The sources of a server; none if it does not list them.
 pub(super) fn of_server(client: &ApiClient) -> BTreeSet<String> {
-    let listed: Option<SourceList> = client.get("/sources").ok();
-    listed.into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
+    client.sources(None).into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
 }
 
 /// The failure for a source that owns nothing, with the name that may be meant.

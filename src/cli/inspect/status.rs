@@ -1,6 +1,5 @@
 //! `edgewright status`: the sources that a server follows, and whether the store matches their manifests (D83).
 
-mod source_list;
 pub(crate) mod text;
 mod wait;
 mod watch;
@@ -10,7 +9,6 @@ use crate::cli::input::durations::duration;
 use crate::cli::output::list::ListFormat;
 use crate::cli::output::print_coloured;
 use crate::server::operations::sources::view::{SourceState, SourceView};
-use source_list::sources;
 use text::text;
 
 /// The default address of `serve`.
@@ -69,7 +67,7 @@ impl Args {
         let only = self.source.as_deref();
         let mut list = match self.wait {
             Some(longest) => during("Waiting for the sources", || wait::synced(&client, only, longest))?,
-            None => sources(&client, only)?,
+            None => client.sources(only)?,
         };
         let now = Timestamp::now();
         if let Some(column) = &self.sort_by {

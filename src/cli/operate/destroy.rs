@@ -5,6 +5,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
 use crate::cli::input::prompt::{self, Confirmation};
+use crate::cli::target::source_action;
 use crate::reconcile::run::destroy::Destroy;
 use crate::server::operations::sources::destroy::DestroyRequest;
 
@@ -83,7 +84,7 @@ impl StoreChange for Destroy {
     type Basis = ();
 
     fn path(&self) -> String {
-        format!("/sources/{}/destroy", segment(&self.source))
+        source_action(&self.source, "destroy")
     }
 
     fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize {

@@ -4,6 +4,7 @@ use ureq::http::Method;
 
 use super::suspend::SEE_SUSPENSION;
 use crate::cli::command_prelude::*;
+use crate::cli::target::source_action;
 use crate::manifest::tree::whole_commit;
 use crate::reconcile::sync_loop::suspension::Suspensions;
 use crate::server::operations::sources::view::{SourceResume, SourceView};
@@ -30,7 +31,7 @@ impl Args {
     pub(crate) fn run(self) -> CommandResult {
         let was_suspended = match self.place.client()? {
             Some(client) => {
-                let path = format!("/sources/{}/resume", segment(&self.source));
+                let path = source_action(&self.source, "resume");
                 let body = match &self.accept_commit {
                     None => Vec::new(),
                     commit => json::bytes(&SourceResume { accept_commit: commit.clone() }, Secrets::Masked)?,

@@ -7,7 +7,6 @@ use serde::de::IgnoredAny;
 use crate::cli::command_prelude::*;
 use crate::cli::target::each_record;
 use crate::server::operations::history::document::PATH;
-use crate::server::operations::sources::view::SourceList;
 use crate::store::history::commits::{CommitOrigin, CommitSearch};
 use crate::store::{CommitPrefix, HistoryFilter, NamingError, RevisionError};
 
@@ -94,8 +93,7 @@ fn newest_from(client: &ApiClient, commit: &CommitPrefix, source: Option<&str>) 
         Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     if !is_found {
-        let list: SourceList = client.get("/sources")?;
-        let read = list.sources.into_iter().filter(|it| it.applied_by.is_none() && is_meant(&it.name));
+        let read = client.sources(None)?.sources.into_iter().filter(|it| it.applied_by.is_none() && is_meant(&it.name));
         let applied = read.filter_map(|source| source.last_applied);
         let in_sync: Vec<_> = applied.map(|look| (look.commit, look.revision)).collect();
         search.add_in_sync(&in_sync);

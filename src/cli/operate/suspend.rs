@@ -7,6 +7,7 @@ use ureq::http::Method;
 use crate::cli::command_prelude::*;
 use crate::cli::input::durations::duration;
 use crate::cli::inspect::status::text::suspension_text;
+use crate::cli::target::source_action;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView};
 
@@ -50,7 +51,7 @@ impl Args {
                 let for_seconds = self.time.map(whole_seconds).transpose().map_err(|_| too_long())?;
                 let wanted = SourceSuspend { reason: self.reason, until: String::new(), for_seconds };
                 let body = json::bytes(&wanted, Secrets::Masked)?;
-                let path = format!("/sources/{}/suspend", segment(&self.source));
+                let path = source_action(&self.source, "suspend");
                 let status: Result<SourceView, Failure> =
                     client.change(&Method::POST, &path, Some(&body), SEE_SUSPENSION);
                 let status = status.map_err(|failure| match failure.has_code(Code::UnknownField) {

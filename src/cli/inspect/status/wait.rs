@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use super::source_list::{SOURCES, sources};
 use crate::cli::command_prelude::*;
+use crate::cli::target::source_action;
 use crate::server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView};
 
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -49,9 +49,9 @@ pub(super) fn synced(client: &ApiClient, only: Option<&str>, longest: Duration) 
 
 /// Requests a sync of each source that the server follows.
 fn request_syncs(client: &ApiClient, only: Option<&str>) -> Result<BTreeMap<String, SyncMark>, Failure> {
-    let list = sources(client, only)?;
+    let list = client.sources(only)?;
     let request = |source: &SourceView| {
-        let requested = client.query::<SourceView>(&format!("{SOURCES}/{}/sync", segment(&source.name)), b"");
+        let requested = client.query::<SourceView>(&source_action(&source.name, "sync"), b"");
         match requested {
             Ok(requested) => Ok((source.name.clone(), SyncMark::new(&requested))),
             // The next sync is due by itself.
@@ -71,7 +71,7 @@ fn wait_for_syncs(
     longest: Duration,
 ) -> Result<SourceList, Failure> {
     loop {
-        let list = until_answered(deadline, || sources(client, only))?;
+        let list = until_answered(deadline, || client.sources(only))?;
         let is_waited_for = |source: &&SourceView| marks.get(&source.name).is_some_and(|mark| !mark.is_passed(source));
         let waited_for: Vec<String> = list.sources.iter().filter(is_waited_for).map(open_sync).collect();
         if waited_for.is_empty() {

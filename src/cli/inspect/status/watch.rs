@@ -2,7 +2,6 @@
 
 use std::thread;
 
-use super::source_list::SOURCES;
 use super::text::{reasons, short_commit, state, text};
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::ListFormat;
@@ -14,7 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the sources until the reader of the output is gone. A server that restarts is waited for.
 pub(super) fn run(client: &ApiClient, format: ListFormat) -> CommandResult {
-    let mut list: SourceList = client.get(SOURCES)?;
+    let mut list = client.sources(None)?;
     let mut shown = LastShown::default();
     loop {
         let is_read = match format {
@@ -36,7 +35,7 @@ pub(super) fn run(client: &ApiClient, format: ListFormat) -> CommandResult {
 fn wait_for_list(client: &ApiClient) -> Result<SourceList, Failure> {
     let mut is_reported = false;
     loop {
-        match client.get(SOURCES) {
+        match client.sources(None) {
             Err(failure) if failure.has_code(Code::Unreadable) || failure.has_code(Code::Unavailable) => {
                 let first = failure.diagnostics.first().filter(|_| !is_reported);
                 if let Some(message) = first.map(|it| it.message.as_str()) {

@@ -25,7 +25,7 @@ use crate::server::handler_prelude::*;
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The path of the list.
-const PATH: &str = "/sources";
+pub(crate) const PATH: &str = "/sources";
 /// When a client should try again for which a source has not started, in seconds.
 const RETRY_UNSTARTED: u64 = 5;
 /// The most sources that nobody follows and that are listed: clients choose their names.

@@ -1,0 +1,26 @@
+//! The sources of a running server.
+
+use super::client::ApiClient;
+use crate::cli::prelude::*;
+use crate::server::operations::sources::{PATH, view::SourceList};
+
+impl ApiClient {
+    /// Lists the sources that the server follows and others that own resources, or only one of them.
+    pub(crate) fn sources(&self, only: Option<&str>) -> Result<SourceList, Failure> {
+        let mut list: SourceList = self.get(PATH)?;
+        let Some(name) = only else { return Ok(list) };
+        if list.sources.iter().all(|source| source.name != name) {
+            let known = list.sources.iter().map(|source| source.name.as_str());
+            let help = suggest(name, known, "list the sources with `edgewright status`");
+            let message = format!("the server has no source `{}`", printable(name));
+            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
+        }
+        list.sources.retain(|source| source.name == name);
+        Ok(list)
+    }
+}
+
+/// The path of an action on a source.
+pub(crate) fn source_action(source: &str, action: &str) -> String {
+    format!("{PATH}/{}/{action}", segment(source))
+}
