@@ -27,9 +27,10 @@ pub(crate) fn agent_trusting(authorities: RootCerts, connect: Duration, response
     config.tls_config(TlsConfig::builder().root_certs(authorities).build()).build().new_agent()
 }
 
-/// The settings of all clients.
+/// The settings of all clients, which trust the authorities of the system.
 fn config(response: Duration) -> ConfigBuilder<AgentScope> {
     Agent::config_builder()
+        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
         .http_status_as_error(false)
         .timeout_global(Some(response))
         .max_redirects(0)
@@ -54,8 +55,7 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
 pub(crate) fn server_agent(connect: Duration, response: Duration, connections: usize) -> Agent {
     // A proxy is for what is outside.
     let config = config(response).timeout_connect(Some(connect)).proxy(None).max_idle_connections(connections);
-    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-    config.max_idle_connections_per_host(connections).tls_config(tls).build().new_agent()
+    config.max_idle_connections_per_host(connections).build().new_agent()
 }
 
 /// Creates a client that asks the server of this machine whether it is ready. It sends no secret, and it accepts any
@@ -69,8 +69,7 @@ pub(crate) fn probe_agent(timeout: Duration) -> Agent {
 /// Creates a client that connects to these addresses, whatever the host of a URL is: a gateway is asked for the host of a
 /// request, and has its certificate.
 pub(crate) fn agent_at(addresses: Vec<SocketAddr>, timeout: Duration) -> Agent {
-    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-    let config = config(timeout).proxy(None).tls_config(tls).build();
+    let config = config(timeout).proxy(None).build();
     Agent::with_parts(config, DefaultConnector::default(), FixedAddresses(addresses))
 }
 
