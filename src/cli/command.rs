@@ -101,7 +101,7 @@ pub(super) fn dispatch(
         Command::Resume(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Get(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Trace(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
-        Command::Replay(mut args) => args.place.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Replay(mut args) => args.planned.place.choose(&origins).and_then(|()| args.run(lints)),
         Command::Export(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
         Command::History(mut args) if args.needs_files() => {

@@ -9,9 +9,7 @@ use clap::ValueEnum;
 
 use crate::cli::command_prelude::*;
 use crate::cli::input::choice::Choice;
-use crate::cli::manifests::planned_state::planned_state;
-use crate::cli::manifests::review::SurroundingArgs;
-use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::manifests::planned_state::{PlannedArgs, planned_state};
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_name, revision_on_server};
 use crate::routing::edge_table::EdgeTable;
 use crate::routing::replay::worker::ShownDetails;
@@ -68,13 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_REPLAY_FORMAT")]
     format: Form,
     #[command(flatten)]
-    ownership: Ownership,
-    #[command(flatten)]
-    surrounding: SurroundingArgs,
-    #[command(flatten)]
-    loading: Loading,
-    #[command(flatten)]
-    pub place: StoreOrServer,
+    pub planned: PlannedArgs,
 }
 
 /// The other side of a comparison with the current state.
@@ -149,15 +141,11 @@ impl Args {
         (!paths.is_empty()).then_some(ReplayTarget::Manifests(paths))
     }
 
-    fn options(&self, paths: &[PathBuf], lints: LintLevels) -> Options {
-        Options { tree: self.surrounding.tree(paths, &self.loading), lints, ..self.ownership.options() }
-    }
-
     fn states(&self, lints: LintLevels) -> Result<ReplayStates, Failure> {
-        if let Some(client) = self.place.client()? {
+        if let Some(client) = self.planned.place.client()? {
             return self.states_of_server(&client, lints);
         }
-        let store = self.place.store.read_existing()?;
+        let store = self.planned.place.store.read_existing()?;
         let at =
             |name: &RevisionName| store.snapshot_at(revision_in_store(&store, name, None)?).map_err(revision_failure);
         let before = self.from.as_ref().map_or_else(|| Ok(store.snapshot()), at)?;
@@ -165,7 +153,7 @@ impl Args {
             None => None,
             Some(ReplayTarget::Revision(name)) => Some(at(&name)?),
             Some(ReplayTarget::Manifests(paths)) => {
-                Some(Arc::new(planned_state(self.options(&paths, lints), Some(&before))?))
+                Some(Arc::new(planned_state(self.planned.options(&paths, lints), Some(&before))?))
             }
         };
         Ok((before, after))
@@ -186,9 +174,9 @@ impl Args {
                 Err(Diagnostic::error(Code::Parameter, message).help("remove --from, or compare two revisions").into())
             }
             Some(ReplayTarget::Manifests(paths)) => {
-                let url = self.place.server.url().unwrap_or_default();
-                let options = self.options(&paths, lints);
-                let (before, after) = ServerTarget::new(url, &self.place.server, options)?.routing()?;
+                let url = self.planned.place.server.url().unwrap_or_default();
+                let options = self.planned.options(&paths, lints);
+                let (before, after) = ServerTarget::new(url, &self.planned.place.server, options)?.routing()?;
                 Ok((received(before)?, Some(received(after)?)))
             }
         }

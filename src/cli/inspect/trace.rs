@@ -4,9 +4,7 @@ use std::{fmt::Write as _, net::IpAddr};
 
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
-use crate::cli::manifests::planned_state::planned_state;
-use crate::cli::manifests::review::SurroundingArgs;
-use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::manifests::planned_state::{PlannedArgs, planned_state};
 use crate::cli::output::table::{table, wide_table, wrapped_table};
 use crate::cli::store::store_args::snapshot_of;
 use crate::plan::behaviour::request_difference;
@@ -35,13 +33,7 @@ pub(crate) struct Args {
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
     #[command(flatten)]
-    ownership: Ownership,
-    #[command(flatten)]
-    surrounding: SurroundingArgs,
-    #[command(flatten)]
-    loading: Loading,
-    #[command(flatten)]
-    place: StoreOrServer,
+    planned: PlannedArgs,
     /// Client IP address of the request.
     #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
     client_ip: Option<IpAddr>,
@@ -93,7 +85,7 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither, unless a flag names one.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        self.place.choose_beside_files(self.reads_manifests() && !self.after, origins)
+        self.planned.place.choose_beside_files(self.reads_manifests() && !self.after, origins)
     }
 
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
@@ -120,25 +112,25 @@ impl Args {
         request: &TracedRequest,
         lints: LintLevels,
     ) -> Result<(Option<TraceBeforePlan>, TraceReport), Failure> {
+        let place = &self.planned.place;
         if self.manifests.is_empty() {
-            return Ok(match self.place.client()? {
+            return Ok(match place.client()? {
                 Some(client) => (None, client.query(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)?),
                 None => {
-                    let snapshot = self.place.store.read_existing()?.snapshot();
+                    let snapshot = place.store.read_existing()?.snapshot();
                     (None, TraceReport::new(request, &trace(&snapshot, request), &snapshot))
                 }
             });
         }
-        let tree = self.surrounding.tree(&self.manifests, &self.loading);
-        let options = Options { tree, lints, ..self.ownership.options() };
-        if let Some(url) = self.place.server.url() {
-            let server = ServerTarget::new(url, &self.place.server, options)?;
+        let options = self.planned.options(&self.manifests, lints);
+        if let Some(url) = place.server.url() {
+            let server = ServerTarget::new(url, &place.server, options)?;
             let (report, after, difference) = server.trace(self.to_send())?;
             return Ok((self.after.then_some(TraceBeforePlan { report, difference }), after));
         }
-        let before = match (self.after, self.place.store.is_by_flag) {
+        let before = match (self.after, place.store.is_by_flag) {
             (true, _) => Some(snapshot_of(Some(&self.store_before()?))),
-            (false, true) => Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())),
+            (false, true) => Some(snapshot_of(place.store.read_for_plan()?.as_ref())),
             (false, false) => None,
         };
         let after = planned_state(options, before.as_ref())?;
@@ -153,7 +145,7 @@ impl Args {
 
     /// The store before the plan. A missing one is not an empty one: the server of a variable, which does not count, may be meant.
     fn store_before(&self) -> Result<Store, Failure> {
-        let store = &self.place.store;
+        let store = &self.planned.place.store;
         store.read_if_there()?.ok_or_else(|| {
             let message = format!("no store found in `{}`, so there is no state before the plan", store.shown());
             let help = "set --store to the folder of your store, or --server to the URL of your server: with --manifests, only \

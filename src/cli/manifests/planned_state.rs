@@ -1,9 +1,34 @@
-//! The state that a store would have once the plan of manifests is applied.
+//! The state that a store would have once the plan of manifests is applied, for commands that show what becomes of requests.
 
+use super::review::SurroundingArgs;
+use super::source_args::{Loading, Ownership};
 use crate::cli::output::diagnostics;
 use crate::cli::prelude::*;
+use crate::cli::target::StoreOrServer;
+use crate::manifest::tree::{StopCheck, UnsetValues};
 use crate::reconcile::Prepared;
 use crate::store::CommitError;
+
+/// The options of a plan whose effect on requests is shown, and the store or server that has them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlannedArgs {
+    #[command(flatten)]
+    ownership: Ownership,
+    #[command(flatten)]
+    surrounding: SurroundingArgs,
+    #[command(flatten)]
+    loading: Loading,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl PlannedArgs {
+    /// The options of the plan of the manifests at these paths.
+    pub(crate) fn options(&self, paths: &[PathBuf], lints: LintLevels) -> Options {
+        let tree = self.loading.tree(paths, &self.surrounding.with, UnsetValues::Require, &StopCheck::default());
+        Options { tree, lints, ..self.ownership.options() }
+    }
+}
 
 /// Returns a copy of a state with the plan of manifests applied, also if invariants refuse the plan: what it would do to requests
 /// is what somebody wants to see. Without a state, only the surrounding manifests are there.

@@ -9,19 +9,12 @@ use crate::manifest::tree::{CommitTree, StopCheck, SurroundedTree, UnsetValues};
 
 /// The surrounding manifests: what the manifests use without owning it.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct SurroundingArgs {
+pub(super) struct SurroundingArgs {
     /// Manifests of other sources, for their names and module sets.
     ///
     /// A file or folder. Read only: nothing in it is planned, pruned or linted. Repeatable.
     #[arg(help_heading = help::MANIFESTS, long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
-    with: Vec<PathBuf>,
-}
-
-impl SurroundingArgs {
-    /// Manifests on disk with the surrounding manifests.
-    pub(crate) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
-        loading.tree(paths, &self.with, UnsetValues::Require, &StopCheck::default())
-    }
+    pub(super) with: Vec<PathBuf>,
 }
 
 /// One of two Git revisions that are compared.
