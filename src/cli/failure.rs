@@ -11,7 +11,6 @@ use crate::store::StoreError;
 pub(crate) enum Exit {
     /// Done, or nothing to do.
     Done = 0,
-    /// An error.
     Error = 1,
     /// Changes are pending, only with `--detailed-exitcode`; a source is not synced, only for `status`; or something is to be
     /// done, only for `store repair` and `store scrub`.
@@ -20,7 +19,6 @@ pub(crate) enum Exit {
     Invalid = 3,
     /// A safety limit refuses the plan.
     Refused = 4,
-    /// The plan is stale.
     Stale = 5,
 }
 
@@ -53,9 +51,7 @@ impl Exit {
 /// An error that ends a command, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The reasons.
     pub diagnostics: Vec<Diagnostic>,
-    /// The exit code.
     pub exit: Exit,
     /// Whether the configuration file is invalid, so that the command did not run.
     pub is_of_configuration: bool,
@@ -134,7 +130,6 @@ impl From<JsonError> for Failure {
     }
 }
 
-/// The result of a command.
 pub(crate) type CommandResult = Result<Exit, Failure>;
 
 #[cfg(test)]

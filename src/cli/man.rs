@@ -29,7 +29,6 @@ impl Args {
     }
 }
 
-/// Writes the pages of a command and its subcommands.
 fn write(command: &Command, folder: &Path) -> io::Result<()> {
     for nested in command.get_subcommands().filter(|nested| !nested.is_hide_set()) {
         write(nested, folder)?;

@@ -101,7 +101,6 @@ impl Args {
 
 pub(crate) const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
 
-/// The contexts as the list shows them.
 fn items(contexts: &Contexts) -> Vec<ListItem> {
     let item = |(name, context): (&String, &ServerContext)| {
         let is_current = *name == contexts.current;

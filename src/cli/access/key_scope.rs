@@ -49,7 +49,6 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The scope, if any option is set.
     pub(super) fn scope(self) -> Option<KeyScope> {
         let scope = KeyScope {
             role: self.scope_role,

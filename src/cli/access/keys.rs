@@ -73,7 +73,6 @@ pub(crate) struct CreateArgs {
 }
 
 impl Args {
-    /// The store or server of the subcommand.
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
             Args::Create(CreateArgs { place, .. }) | Args::List { place, .. } | Args::Revoke { place, .. } => place,
@@ -109,7 +108,6 @@ fn list_keys_and_roles(list: &ListArgs, place: &StoreOrServer) -> Result<(), Fai
     Ok(())
 }
 
-/// Revokes the key with an ID or a token.
 fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &LocalLogArgs) -> Result<(), Failure> {
     let id = match key_of_token(id) {
         Some(key) => {
@@ -305,7 +303,6 @@ pub(crate) fn add_columns(item: &mut ListItem, roles: &HashMap<String, Role>) {
     }
 }
 
-/// The keys of a store, newest first.
 pub(super) fn keys_in_store(snapshot: &Snapshot) -> Vec<ListedKey> {
     let listed = |entry: &Arc<Entry>| {
         let key = entry.spec_as::<ApiKey>()?;

@@ -46,7 +46,6 @@ impl Args {
         matches!(self, Args::List { .. })
     }
 
-    /// The store or server of the subcommand.
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
             Args::List { place, .. } | Args::SetRole { place, .. } => place,

@@ -5,7 +5,6 @@ use crate::cli::prelude::*;
 use crate::model::Path as FieldPath;
 use crate::syntax::yaml::Node;
 
-/// Returns a fault for each key without a value.
 pub(super) fn faults(root: Node<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     collect(root, &FieldPath::root(), &mut faults);

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// The file that is read by default, if it exists.
 const DEFAULT: &str = "edgewright.config.yaml";
-/// The environment variable with the path of another file.
 pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 
 /// The path of the file, whether it exists or not.

@@ -46,9 +46,7 @@ struct ConfigDocument {
     allowed_labels: Option<BTreeSet<String>>,
     /// The number of days before a certificate expires that it is reported.
     certificate_expiry_days: Option<u32>,
-    /// The sources that `serve` follows.
     sources: Vec<SourceEntry>,
-    /// The notification targets of `serve`.
     notifications: NotificationConfig,
     /// The webhooks that `serve` accepts.
     hooks: HooksEntry,
@@ -74,7 +72,6 @@ struct GitHookEntry {
     secret_file: PathBuf,
 }
 
-/// A parsed configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     options: BTreeMap<String, Vec<String>>,
@@ -91,11 +88,9 @@ pub(crate) struct Config {
     /// prevent a look at the history. Those without a section fail every command.
     errors: Vec<(Option<ConfigSection>, Failure)>,
     pub lints: LintLevels,
-    /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,
     /// The variables with credentials of sources, also of those with errors.
     pub credential_variables: BTreeSet<String>,
-    /// The notification targets of `serve`.
     pub notifications: Vec<NotificationTarget>,
     /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
     pub git_hook: Option<PathBuf>,
@@ -149,7 +144,6 @@ impl Config {
         Ok(now)
     }
 
-    /// Whether the file sets an option.
     pub(super) fn sets(&self, name: &str) -> bool {
         self.options.contains_key(name) && !self.is_refused(name)
     }
@@ -168,7 +162,6 @@ impl Config {
         }
     }
 
-    /// Whether an error is about a value of this file.
     pub(super) fn causes(&self, error: &clap::Error) -> bool {
         usage::invalid_value(error).is_some_and(|(option, value)| {
             // Some options take several values in one text.
@@ -201,17 +194,14 @@ impl Config {
         command.try_get_matches_from([""]).ok()
     }
 
-    /// Adds an error of `serve`.
     pub(super) fn add_error_of_server(&mut self, failure: Failure) {
         self.errors.push((Some(ConfigSection::Server), failure));
     }
 
-    /// The error of an option, with its line.
     fn option_failure(&self, name: &str, fault: Fault) -> Failure {
         self.failure_at(fault.at(FieldPath::root().join("options").join(name)))
     }
 
-    /// The error of a field, with its line.
     fn failure_at(&self, fault: Fault) -> Failure {
         unusable(&self.path, &self.text, &fault)
     }
@@ -355,7 +345,6 @@ fn with_place(fault: Fault, root: Node<'_>) -> Fault {
     fault.help("set an option of the command line below `options`, as in `options: {store: edgewright.db}`")
 }
 
-/// Places a fault below a key of the file.
 fn under_key(key: &str, fault: Fault) -> Fault {
     let path = fault.path.under(&FieldPath::root().join(key));
     fault.at(path)

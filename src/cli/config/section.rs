@@ -24,7 +24,6 @@ impl ConfigSection {
         }
     }
 
-    /// The section that a key of the file belongs to.
     pub(super) fn from_key(key: &str) -> Option<Self> {
         match key {
             "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigSection::Lints),

@@ -7,7 +7,6 @@ use std::io::{self, ErrorKind, Read};
 use crate::cli::prelude::*;
 use crate::files::{if_exists, open_regular};
 
-/// The most bytes that a configuration file has.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Reads a file that somebody named. It can also be a pipe, a link or the null device.

@@ -106,7 +106,6 @@ pub(crate) enum CheckedOptions {
         /// Whether only a flag names the server of the command.
         server_by_flag_only: bool,
     },
-    /// The options of the store that the command uses.
     OfStore,
 }
 

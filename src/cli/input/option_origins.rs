@@ -19,18 +19,15 @@ pub(crate) enum CurrentContext {
     OnlyByFlag,
 }
 
-/// The origins of a command's options.
 pub(crate) struct OptionOrigins<'a> {
     pub command: &'a Command,
     pub arguments: &'a ArgMatches,
     /// The configuration file, which sets defaults of options.
     pub config: &'a Config,
-    /// The use of the current context by the command.
     pub current_context: CurrentContext,
 }
 
 impl OptionOrigins<'_> {
-    /// Whether an option is on the command line.
     pub(crate) fn is_flag(&self, id: &str) -> bool {
         self.source(id) == Some(ValueSource::CommandLine)
     }

@@ -16,7 +16,6 @@ const ERASE: [u8; 2] = [0x08, 0x7f];
 /// The most bytes of an answer that are read.
 const MOST_ANSWERED: u64 = 4096;
 
-/// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirmation {
     Expected,

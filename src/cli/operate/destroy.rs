@@ -9,7 +9,6 @@ use crate::cli::target::source_action;
 use crate::reconcile::run::destroy::Destroy;
 use crate::server::operations::sources::destroy::DestroyRequest;
 
-/// The help of `--detailed-exitcode`.
 const DETAILED: &str = "Exit with code 2 if the source owns resources (only with --dry-run)";
 
 /// Delete everything that a source owns, as one revision.

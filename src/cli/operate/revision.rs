@@ -14,13 +14,11 @@ const PAGE: usize = 1000;
 /// A page that most likely has an applied revision.
 const FEW: usize = 20;
 
-/// Parses the value of an option.
 pub(crate) fn revision_name(text: &str) -> Result<RevisionName, String> {
     let expected = "expected the number of a revision, at least 7 digits of a commit ID, or `latest`";
     RevisionName::parse(text).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the value of an option that is a commit.
 pub(crate) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
     CommitPrefix::parse(text).ok_or_else(|| "expected 7 to 64 hexadecimal digits".to_owned())
 }
@@ -49,12 +47,10 @@ pub(crate) fn revision_on_server(
     }
 }
 
-/// The failure for a revision that does not exist.
 fn not_found(message: String) -> Failure {
     Diagnostic::error(Code::RevisionNotFound, message).help(Code::RevisionNotFound.info().cure).into()
 }
 
-/// The newest revision in the history of a server.
 fn latest(client: &ApiClient) -> Result<Option<u64>, Failure> {
     let mut latest = None;
     each_record(client, &HistoryFilter::default(), None, FEW, &mut |item| {

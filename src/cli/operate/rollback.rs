@@ -54,7 +54,6 @@ fn confirmed(to: u64) -> Result<(), Failure> {
 impl StoreChange for Rollback {
     const COMMAND: &'static str = "rollback";
 
-    /// The state to bring back.
     type Basis = Arc<Snapshot>;
 
     fn remarks(&self, applied: u64) -> Vec<String> {

@@ -13,7 +13,6 @@ use crate::store::{Attempt, Outcome};
 /// The help for a change that may have been applied.
 const SEE_CHANGE: &str = "run the command again with --dry-run to see whether the changes were applied";
 
-/// A change that is planned from the store.
 pub(super) trait StoreChange {
     /// The command, for its reports.
     const COMMAND: &'static str;
@@ -30,7 +29,6 @@ pub(super) trait StoreChange {
         Vec::new()
     }
 
-    /// The endpoint of a server.
     fn path(&self) -> String;
 
     /// The body of a dry run, which says how requests are treated differently if that is asked for, or, with the outcome that
@@ -74,14 +72,9 @@ pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, Ap
 /// The store or server that plans and applies a change.
 pub(super) enum ChangeTarget<C: StoreChange> {
     /// A store that no other process can change at the same time.
-    Store {
-        store: Box<Store>,
-        /// The basis of the last proposal.
-        proposed: Option<C::Basis>,
-    },
+    Store { store: Box<Store>, proposed: Option<C::Basis> },
     Server {
         client: Box<ApiClient>,
-        /// The outcome of the last proposal.
         outcome: String,
         /// Whether the plan was shown without secrets.
         hides_secrets: bool,
@@ -153,7 +146,6 @@ impl<C: StoreChange> ChangeTarget<C> {
         Err(Failure::new(Vec::new(), Self::exit_of(&report.refusals)))
     }
 
-    /// The exit code of a plan with refusals.
     fn exit_of(refusals: &[Diagnostic]) -> Exit {
         // A mistake in the arguments is no plan that a limit refuses (D31).
         let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
@@ -189,7 +181,6 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
-    /// Applies the last proposal.
     fn apply(&mut self, change: &C) -> Result<AppliedPlan, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {

@@ -62,7 +62,6 @@ impl LimitArgs {
     }
 }
 
-/// The error of a security log that cannot be used.
 pub(crate) fn unusable(path: &Path, error: &std::io::Error, help: &str) -> Failure {
     let message = format!("cannot open the security log `{}`: {error}", path.display());
     Diagnostic::error(Code::Unreadable, message).help(help).into()

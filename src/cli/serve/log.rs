@@ -24,12 +24,10 @@ const FILTER: &str = "EDGEWRIGHT_LOG";
 /// Targets that no filter makes more talkative. At trace, a log file beside the followed folder would cause an event with each
 /// line, without end; and the HTTP client logs the URLs of webhooks, which can have tokens in their queries.
 const QUIET: [&str; 3] = ["notify=warn", "ureq=info", "ureq_proto=info"];
-/// The log target of errors and warnings.
 const DIAGNOSTIC: &str = "edgewright::diagnostic";
 /// The most errors and warnings of one sync that are logged as JSON.
 const MOST_DIAGNOSTICS: usize = 20;
 
-/// Starts the log of the process.
 pub(super) fn start(format: LogFormat) {
     let mut filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
     for quiet in QUIET.iter().filter_map(|directive| directive.parse::<Directive>().ok()) {

@@ -154,7 +154,6 @@ impl Args {
         Ok((outputs, sources, first_syncs))
     }
 
-    /// Binds the socket, and opens the store.
     fn open(&self, passed: Option<TcpListener>) -> Result<BoundServer, Failure> {
         // Its clock is compared with that of the system for a while, in which the store can be opened.
         drop(std::thread::Builder::new().name("metrics".into()).spawn(install_metrics));
@@ -249,7 +248,6 @@ impl Args {
         })
     }
 
-    /// The API of a bound server.
     fn api(&self, bound: &BoundServer, outputs: &RoundOutputs, config: &Config, rest_writes: &RestWrites) -> App {
         let base_url = bound.base_url.clone();
         let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());

@@ -83,13 +83,11 @@ impl RoleWatch {
         *self.retry_at.lock() = Some(Instant::now() + RETRY);
     }
 
-    /// The store for the next round, if there is one.
     pub(super) fn next(&self) -> Option<Arc<Store>> {
         self.next.try_recv().ok()
     }
 }
 
-/// The role of a server in one round.
 struct ServerRole {
     args: StoreArgs,
     retention: RetentionArgs,

@@ -35,7 +35,6 @@ impl ServiceManager {
         self.tell("RELOADING=1");
     }
 
-    /// Says that the server has been asked to stop.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1");
     }

@@ -30,7 +30,6 @@ pub(crate) struct ApiClient {
     url: String,
     version_header: String,
     token: Secret,
-    /// The server's OpenAPI document, once it was read.
     document: OnceLock<Value>,
     /// The last revision in a response to a change; 0 if there was none. Another server of the store may be behind it.
     revision: AtomicU64,
@@ -57,12 +56,10 @@ impl ApiClient {
         })
     }
 
-    /// Returns the client with another token.
     pub(crate) fn with_token(self, token: Secret) -> Self {
         Self { token, ..self }
     }
 
-    /// The URL of a path.
     pub(crate) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
@@ -247,7 +244,6 @@ fn unusable(at: &str, reason: &str) -> Failure {
         .into()
 }
 
-/// Reads the status and body of a response.
 fn read(
     response: Result<Response<Body>, ureq::Error>,
     at: &str,
@@ -302,7 +298,6 @@ pub(crate) fn parse_report<T: DeserializeOwned>(
     })
 }
 
-/// Parses the body of a successful response.
 pub(crate) fn parse_response<T: DeserializeOwned>(at: &str, status: u16, text: &[u8]) -> Result<T, Failure> {
     match status {
         204 => serde_json::from_slice(b"null"),

@@ -12,7 +12,6 @@ pub(crate) const TOKEN: &str = "EDGEWRIGHT_TOKEN";
 /// The most bytes of a token with its line break.
 const MOST_BYTES: u64 = 4096;
 
-/// A token, and the authorities to trust.
 pub(crate) struct Credentials {
     pub(super) token: Secret,
     pub(super) authorities: RootCerts,

@@ -70,7 +70,6 @@ fn url_help(at: &str, otherwise: &'static str) -> &'static str {
     }
 }
 
-/// Converts an error response into a failure.
 pub(super) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
     let Some(refusal) = ErrorResponse::parse(text) else { return foreign_response(at, status) };
     let one = |code: &str, msg: &str| {

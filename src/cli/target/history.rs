@@ -13,7 +13,6 @@ use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, 
 use crate::server::operations::history::parameters_of;
 use crate::store::{CommitHeader, HistoryFilter, Outcome, Record, ResourceChange};
 
-/// The largest page that a server returns.
 const LARGEST_PAGE: usize = 1000;
 
 /// Visits the selected records before a position, newest first, until `visit` breaks. `page` is the number of records to

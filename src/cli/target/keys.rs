@@ -13,7 +13,6 @@ use crate::model::{ApiKey, KeyScope};
 use crate::server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS};
 use crate::server::resources::endpoint::OWNER_ROLE;
 
-/// An API key in a list.
 #[derive(Deserialize)]
 pub(crate) struct ListedKey {
     pub id: String,

@@ -31,7 +31,6 @@ impl ApiClient {
         Ok(all)
     }
 
-    /// Visits the items of a list until `visit` breaks.
     pub(super) fn each_item<T: DeserializeOwned>(
         &self,
         path: &str,

@@ -6,13 +6,11 @@ use crate::plan::format::json::ReportDocument;
 use crate::plan::{RedactedPlan, SavedPlan};
 use crate::server::operations::reconciliation::wire::{RoutingOfPlan, TraceOfPlan};
 
-/// The result of planning.
 #[derive(Default)]
 pub(in crate::cli) struct Proposal {
     pub report: Report,
     /// Descriptions of the skipped resources (D44).
     pub left_out: Vec<String>,
-    /// The plan as a document, if requested.
     pub saved: Option<SavedPlan>,
     /// The errors of token files that cannot be written.
     pub unwritable: Vec<Diagnostic>,
@@ -31,7 +29,6 @@ pub(in crate::cli) struct AppliedPlan {
 }
 
 impl AppliedPlan {
-    /// A plan that was applied as it was shown.
     pub(in crate::cli) fn as_shown(revision: u64) -> Self {
         Self { revision: Some(revision), plan: None }
     }

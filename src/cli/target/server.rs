@@ -24,7 +24,6 @@ use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Ru
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {
     client: ApiClient,
-    /// The URL of the reconciliations.
     url: String,
     options: Options,
     /// Whether the plan is applied after it was shown.
@@ -200,7 +199,6 @@ impl ServerTarget {
         }
     }
 
-    /// Sends the apply of what was proposed, once.
     fn send_apply(&self, proposed: &mut LastProposal, tokens: &mut TokenFiles) -> Result<Run, SendError> {
         let mut request = Request { dry_run: false, expect: Some(proposed.outcome.clone()), ..self.request() };
         for (key, file) in &proposed.keys {
@@ -241,7 +239,6 @@ pub(crate) fn to_report(sent: &mut ReportDocument, validated: &[&PlanResult]) ->
     }
 }
 
-/// A response to a request with files.
 enum ServerResponse {
     Run(Box<Run>),
     /// The server lacks the texts of these digests, and did nothing.

@@ -96,7 +96,6 @@ impl ServerArgs {
         self.used = Some((name.to_owned(), context.clone()));
     }
 
-    /// The server's URL, if one is set.
     pub(crate) fn url(&self) -> Option<&str> {
         self.server.as_deref()
     }

@@ -20,7 +20,6 @@ impl ApiClient {
     }
 }
 
-/// The path of an action on a source.
 pub(crate) fn source_action(source: &str, action: &str) -> String {
     format!("{PATH}/{}/{action}", segment(source))
 }

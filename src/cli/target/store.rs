@@ -20,7 +20,6 @@ pub(crate) struct StoreTarget {
     /// Records what the run reads, if it is to be remembered.
     recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
-    /// The retention of the store after a change.
     retention: RetentionArgs,
     /// Whether the store is only read.
     is_dry: bool,
@@ -54,7 +53,6 @@ impl StoreTarget {
         Ok(Self { options, recorder, args, retention, is_dry, detail, store, new_store, planned: None })
     }
 
-    /// Opens the store for a dry run.
     fn read_store(&mut self) -> Result<(), Failure> {
         self.store = self.args.read_for_plan()?;
         self.new_store = self.args.new_store(self.store.as_ref());
@@ -90,7 +88,6 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
 }
 
 impl StoreTarget {
-    /// The report of a plan for the source.
     fn report(&self, planned: &PlanResult) -> Report {
         Report { source: report_source(&self.options.source), ..planned.report_with("plan", self.detail) }
     }

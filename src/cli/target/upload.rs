@@ -17,7 +17,6 @@ const MOST_SENDS: u8 = 2;
 /// The most that a text adds to a request besides its content.
 const TEXT_FIELD_BYTES: usize = 16;
 
-/// The files of a source with their digests.
 pub(super) struct UploadFiles {
     files: Vec<SentFile>,
     /// The index of the first file of a comparison's older manifests.
@@ -55,7 +54,6 @@ impl UploadFiles {
         Self { files, first_older, digests, whole: size <= SMALL_BYTES, sent: HashMap::new(), sent_bytes: 0 }
     }
 
-    /// Computes the digests for a comparison with older files.
     pub(super) fn with_older(mut files: Vec<SentFile>, older: Vec<SentFile>) -> Self {
         let first_older = files.len();
         files.extend(older);
@@ -67,7 +65,6 @@ impl UploadFiles {
         self.whole = true;
     }
 
-    /// The texts of the first request of an exchange.
     pub(super) fn first_texts(&mut self) -> Texts {
         self.sent.clear();
         self.sent_bytes = 0;

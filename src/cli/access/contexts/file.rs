@@ -31,7 +31,6 @@ pub(super) fn folder() -> Option<PathBuf> {
     Some(configuration.join("edgewright"))
 }
 
-/// Reads the contexts in a folder.
 pub(super) fn read(folder: &Path) -> Result<Contexts, Failure> {
     let path = folder.join(FILE);
     match read_private(folder, &path)? {

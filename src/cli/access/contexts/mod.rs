@@ -28,7 +28,6 @@ pub(crate) struct ServerContext {
     pub version_header: String,
 }
 
-/// The contexts of a user.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Contexts {
@@ -67,7 +66,6 @@ impl Contexts {
         Ok((name.to_owned(), self.get(name)?))
     }
 
-    /// The failure for a context that does not exist.
     fn unknown(&self, name: &str) -> Failure {
         let message = format!("the context `{}` does not exist", printable(name));
         let otherwise = "list the contexts with `edgewright context list`, or create one with `edgewright login`";

@@ -10,14 +10,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use crate::reconcile::sync_loop::schedule::{LONGEST_DEBOUNCE, QUIET, TICK};
 
-/// Why the file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadCause {
     Asked,
     Changed,
 }
 
-/// A request to the watch.
 #[derive(Debug, Clone, Copy)]
 enum Wake {
     Reload,
@@ -38,7 +36,6 @@ impl ReloadTrigger {
     }
 }
 
-/// Watches the configuration file, whether it exists or not.
 #[derive(Debug)]
 pub(in crate::cli) struct ConfigWatch {
     path: PathBuf,

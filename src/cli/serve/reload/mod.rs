@@ -58,7 +58,6 @@ pub(super) struct Reloader<'a> {
     /// The options that the file can set: neither a flag nor a variable overrides them.
     options: BTreeSet<String>,
     sources: LiveSources<'a>,
-    /// The error of the last reload, if it failed.
     failure: Option<String>,
     /// Logs changes of sources with credentials.
     security_log: Option<SecurityLog>,
@@ -92,7 +91,6 @@ impl<'a> Reloader<'a> {
         reloader
     }
 
-    /// Records whether the file is applied.
     fn record(&self, is_applied: bool) {
         self.sources.list().set_outdated(!is_applied);
         metrics::gauge!(SUCCESSFUL).set(f64::from(u8::from(is_applied)));

@@ -45,7 +45,6 @@ pub(in crate::cli) struct LiveSources<'a> {
     mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, LoopGuard)>,
     list: SourceRegistry,
-    /// Gets the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
 }
 

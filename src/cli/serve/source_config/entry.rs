@@ -2,7 +2,6 @@
 
 use crate::{cli::prelude::*, manifest::tree::CommitVerifier};
 
-/// A source in the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceEntry {
@@ -47,11 +46,9 @@ pub(crate) struct SourceEntry {
     pub(super) semver: Option<String>,
     /// The user at the server of the repository.
     pub(super) username: Option<String>,
-    /// The file with the password or token.
     pub(super) password_file: Option<PathBuf>,
     /// The environment variable with the password or token.
     pub(super) password_env: Option<String>,
-    /// The private key for SSH.
     pub(super) ssh_key_file: Option<PathBuf>,
     /// The file with the passphrase of the key.
     pub(super) ssh_key_passphrase_file: Option<PathBuf>,
@@ -63,7 +60,6 @@ pub(crate) struct SourceEntry {
     pub(super) verify: Option<CommitVerifier>,
 }
 
-/// The limits of a source.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ScopeEntry {
@@ -74,8 +70,6 @@ pub(super) struct ScopeEntry {
     pub(super) hosts: Option<Vec<String>>,
     /// The roles of the owners of API keys.
     pub(super) roles: Option<Vec<Role>>,
-    /// The owners of API keys.
     pub(super) owners: Option<Vec<String>>,
-    /// The folder of token files.
     pub(super) token_folder: Option<PathBuf>,
 }

@@ -8,7 +8,6 @@ use crate::manifest::tree::remote::{GitTransport, PasswordPlace, RemoteAccess, R
 use crate::manifest::tree::{CommitVerifier, RevisionSpec};
 use crate::reconcile::sources::location::SourceLocation;
 
-/// A repository to follow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConfiguredRepository {
     pub address: RepositoryAddress,
@@ -17,7 +16,6 @@ pub(super) struct ConfiguredRepository {
     pub verifier: Option<CommitVerifier>,
 }
 
-/// The address of a repository.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RepositoryAddress {
     Local(PathBuf),
@@ -99,7 +97,6 @@ impl SourceEntry {
         Ok(self.with.clone())
     }
 
-    /// Refuses what only a repository has.
     fn refuse_without_repository(&self) -> Result<(), Fault> {
         let set =
             [("ref", self.revision.is_some()), ("semver", self.semver.is_some()), ("verify", self.verify.is_some())];
