@@ -179,18 +179,10 @@ impl CreateArgs {
                 (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
             }
             None => {
-                let mut shown = false;
                 let opened = place.store.open_or_create(&retention)?;
                 let log = log.open(&place.store)?;
-                let created = create(&opened, log, role, spec, |token| {
-                    show(token).inspect_err(|_| say("No key was created."))?;
-                    shown = true;
-                    Ok(())
-                });
-                if created.is_err() && shown {
-                    say_useless(token_file.as_deref());
-                }
-                created?;
+                let hand_out = |token: &Secret| show(token).inspect_err(|_| say("No key was created."));
+                create(&opened, log, role, spec, hand_out, || say_useless(token_file.as_deref()))?;
                 let snapshot = opened.snapshot();
                 (rules::role_of(&snapshot, &owner_id), Some(sources_in_store(&snapshot, config)))
             }
@@ -253,13 +245,14 @@ fn sources_on_server(client: &ApiClient) -> Option<Vec<String>> {
 }
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so
-/// that no key is created whose token was lost.
+/// that no key is created whose token was lost; `take_back` is called if the key is not created then.
 pub(crate) fn create(
     store: &Store,
     log: LocalLog,
     role: Option<Role>,
     spec: ApiKey,
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
+    take_back: impl FnOnce(),
 ) -> Result<(), Failure> {
     check(&spec)?;
     let owner = rules::new_owner(&store.snapshot(), &spec.owner_id, role);
@@ -268,7 +261,7 @@ pub(crate) fn create(
     let (token, hash) = tokens::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
     hand_out(&token)?;
-    commit(store, log, operations)
+    commit(store, log, operations).inspect_err(|_| take_back())
 }
 
 pub(crate) const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];

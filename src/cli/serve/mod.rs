@@ -336,7 +336,6 @@ impl Args {
             }
             return Ok(());
         }
-        let mut handed_out = false;
         let hand_out = |token: &Secret| -> Result<(), Failure> {
             let (written, place) = match &self.admin_token_file {
                 Some(file) => (replace_token(file, token), file.display().to_string()),
@@ -344,27 +343,22 @@ impl Args {
             };
             written.map_err(|error| {
                 let message = format!("cannot write the admin token to {place}: {error}");
-                Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file to a new file")
-            })?;
-            handed_out = true;
-            Ok(())
+                Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file to a new file").into()
+            })
+        };
+        let take_back = || match &self.admin_token_file {
+            Some(file) => drop(fs::remove_file(file)),
+            None => tracing::error!("The admin was not created: the token above does not work."),
         };
         // The server's log begins after its first admin.
         let log = LocalLog::default();
         let owner_id = ids::fresh_id(Kind::Owner).to_string();
         let spec = ApiKey { description: "first admin".into(), owner_id, ..ApiKey::default() };
-        let created = keys::create(store, log, Some(Role::Admin), spec, hand_out);
-        match (&created, &self.admin_token_file) {
-            (Ok(()), Some(file)) => {
-                tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));
-            }
-            (Err(_), Some(file)) if handed_out => drop(fs::remove_file(file)),
-            (Err(_), None) if handed_out => {
-                tracing::error!("The admin was not created: the token above does not work.");
-            }
-            _ => {}
+        keys::create(store, log, Some(Role::Admin), spec, hand_out, take_back)?;
+        if let Some(file) = &self.admin_token_file {
+            tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));
         }
-        created
+        Ok(())
     }
 }
 
