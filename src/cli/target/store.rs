@@ -26,8 +26,6 @@ pub(crate) struct StoreTarget {
     /// The detail of each change in the report.
     detail: Detail,
     store: Option<Store>,
-    /// The path of the store, if there was none at the start.
-    new_store: Option<String>,
     planned: Option<PlanResult>,
 }
 
@@ -49,14 +47,7 @@ impl StoreTarget {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
         let store = if is_dry { None } else { args.open_if_there(&retention)? };
-        let new_store = args.new_store(store.as_ref());
-        Ok(Self { options, recorder, args, retention, is_dry, detail, store, new_store, planned: None })
-    }
-
-    fn read_store(&mut self) -> Result<(), Failure> {
-        self.store = self.args.read_for_plan()?;
-        self.new_store = self.args.new_store(self.store.as_ref());
-        Ok(())
+        Ok(Self { options, recorder, args, retention, is_dry, detail, store, planned: None })
     }
 
     /// Answers from an earlier run, or plans.
@@ -67,7 +58,7 @@ impl StoreTarget {
         {
             return Ok(Proposal { report: self.report(&recalled), ..Proposal::default() });
         }
-        self.read_store()?;
+        self.store = self.args.read_for_plan()?;
         let proposal = self.plan_and_report(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
@@ -116,8 +107,8 @@ impl StoreTarget {
         });
         let saved = saved.transpose()?;
         let unwritable = planned.token_faults();
-        let report =
-            Report { new_store: self.new_store.clone().filter(|_| planned.plan.is_some()), ..self.report(&planned) };
+        let new_store = planned.plan.as_ref().and_then(|_| self.args.new_store(self.store.as_ref()));
+        let report = Report { new_store, ..self.report(&planned) };
         let left_out = planned.left_out_names();
         let proposal = Proposal { report, left_out, saved, unwritable, ..Proposal::default() };
         self.planned = Some(planned);
@@ -138,7 +129,7 @@ impl Target for StoreTarget {
             return self.propose_dry_run();
         }
         if self.is_dry {
-            self.read_store()?;
+            self.store = self.args.read_for_plan()?;
         }
         self.plan_and_report(document)
     }
