@@ -114,7 +114,7 @@ impl PlanArgs {
         {
             target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
         }
-        let exit = carry_out(&self.output, &mut report, unchanged, decided, || target.apply())?;
+        let exit = carry_out(&self.output, &mut report, unchanged, decided, |hid_secrets| target.apply(hid_secrets))?;
         if let Some(page) = &report.page {
             say(&format!("Page: {page}"));
         }
@@ -201,7 +201,7 @@ pub(in crate::cli) fn carry_out(
     report: &mut Report,
     unchanged: Option<&str>,
     decided: Result<Option<Exit>, Failure>,
-    apply: impl FnOnce() -> Result<AppliedPlan, Failure>,
+    apply: impl FnOnce(bool) -> Result<AppliedPlan, Failure>,
 ) -> CommandResult {
     let say_unchanged = || unchanged.into_iter().for_each(say);
     let exit = match decided {
@@ -213,7 +213,7 @@ pub(in crate::cli) fn carry_out(
         }
         Ok(None) => {
             let started = output.start(report).inspect_err(|_| say_unchanged())?;
-            let exit = match apply() {
+            let exit = match apply(report.hides_secrets()) {
                 Ok(AppliedPlan { revision, plan }) => {
                     report.applied = revision;
                     let shown = show_hidden(output, report, plan);

@@ -72,12 +72,13 @@ pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, Ap
 /// The store or server that plans and applies a change.
 pub(super) enum ChangeTarget<C: StoreChange> {
     /// A store that no other process can change at the same time.
-    Store { store: Box<Store>, proposed: Option<C::Basis> },
+    Store {
+        store: Box<Store>,
+        proposed: Option<C::Basis>,
+    },
     Server {
         client: Box<ApiClient>,
         outcome: String,
-        /// Whether the plan was shown without secrets.
-        hides_secrets: bool,
     },
 }
 
@@ -86,8 +87,7 @@ impl<C: StoreChange> ChangeTarget<C> {
     pub(super) fn open(options: &ChangeOptions) -> Result<Self, Failure> {
         let ChangeOptions { dry_run, place, retention, .. } = options;
         if let Some(client) = place.client()? {
-            let (client, outcome) = (Box::new(client), String::new());
-            return Ok(ChangeTarget::Server { client, outcome, hides_secrets: false });
+            return Ok(ChangeTarget::Server { client: Box::new(client), outcome: String::new() });
         }
         let store = if *dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
@@ -125,7 +125,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             (false, true) if !report.hides_secrets() => Ok(Some(Exit::Done)),
             (false, _) => confirm().map(|()| None),
         });
-        let exit = carry_out(output, &mut report, unchanged, decided, || self.apply(change))?;
+        let exit = carry_out(output, &mut report, unchanged, decided, |hid_secrets| self.apply(change, hid_secrets))?;
         report.applied.map(|revision| change.remarks(revision)).iter().flatten().for_each(|remark| say(remark));
         // The end of the process frees it faster.
         std::mem::forget(report);
@@ -168,20 +168,18 @@ impl<C: StoreChange> ChangeTarget<C> {
                 *proposed = Some(basis);
                 Ok(report)
             }
-            ChangeTarget::Server { client, outcome, hides_secrets } => {
+            ChangeTarget::Server { client, outcome } => {
                 let mut run = send(client, change, behaviour, None)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(&change.path()), 200));
                 }
                 *outcome = run.outcome;
-                let report = Report { command: C::COMMAND, ..to_report(&mut run.report, &[]) };
-                *hides_secrets = report.hides_secrets();
-                Ok(report)
+                Ok(Report { command: C::COMMAND, ..to_report(&mut run.report, &[]) })
             }
         }
     }
 
-    fn apply(&mut self, change: &C) -> Result<AppliedPlan, Failure> {
+    fn apply(&mut self, change: &C, hid_secrets: bool) -> Result<AppliedPlan, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {
                 let current = store.snapshot().revision;
@@ -189,10 +187,10 @@ impl<C: StoreChange> ChangeTarget<C> {
                 let applied = during("Applying", || change.apply(store, &basis))?;
                 Ok(AppliedPlan::as_shown(applied.unwrap_or(current)))
             }
-            ChangeTarget::Server { client, outcome, hides_secrets } => {
+            ChangeTarget::Server { client, outcome } => {
                 let run = send(client, change, false, Some(outcome.clone()))?;
                 let url = client.address(&change.path());
-                AppliedPlan::from_report(run.report, *hides_secrets, &url, SEE_CHANGE)
+                AppliedPlan::from_report(run.report, hid_secrets, &url, SEE_CHANGE)
             }
         }
     }

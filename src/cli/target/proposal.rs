@@ -63,8 +63,8 @@ pub(in crate::cli) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
-    /// Applies the last proposal.
-    fn apply(&mut self) -> Result<AppliedPlan, Failure>;
+    /// Applies the last proposal. `hid_secrets` if it was shown without secrets.
+    fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure>;
 
     /// Records in the history why the proposal is not applied.
     fn refuse(&mut self, _reason: &str) {}

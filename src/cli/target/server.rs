@@ -40,8 +40,6 @@ struct LastProposal {
     outcome: String,
     /// The plan as it was shown, to say how another one differs.
     shown: Option<SavedPlan>,
-    /// Whether the plan was shown without secrets.
-    hides_secrets: bool,
 }
 
 impl ServerTarget {
@@ -186,8 +184,7 @@ impl ServerTarget {
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
         let Run { outcome, left_out, saved_plan: saved, traced, routing, .. } = run;
-        let (shown, hides_secrets) = (saved.clone(), report.hides_secrets());
-        self.proposed = Some(LastProposal { files, keys, outcome, shown, hides_secrets });
+        self.proposed = Some(LastProposal { files, keys, outcome, shown: saved.clone() });
         Proposal { report, left_out, saved, unwritable, traced, routing }
     }
 
@@ -284,11 +281,11 @@ impl Target for ServerTarget {
         Ok(proposal)
     }
 
-    fn apply(&mut self) -> Result<AppliedPlan, Failure> {
+    fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure> {
         let Some(mut proposed) = self.proposed.take() else { return Ok(AppliedPlan::as_shown(0)) };
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
-            Ok(run) => AppliedPlan::from_report(run.report, proposed.hides_secrets, &self.url, SEE_PLAN),
+            Ok(run) => AppliedPlan::from_report(run.report, hid_secrets, &self.url, SEE_PLAN),
             Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {

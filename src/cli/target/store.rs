@@ -134,7 +134,7 @@ impl Target for StoreTarget {
         self.plan_and_report(document)
     }
 
-    fn apply(&mut self) -> Result<AppliedPlan, Failure> {
+    fn apply(&mut self, _hid_secrets: bool) -> Result<AppliedPlan, Failure> {
         let store = self.store.take().map_or_else(|| self.args.create(&self.retention), Ok)?;
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(AppliedPlan::as_shown(store.snapshot().revision)) };
