@@ -27,19 +27,14 @@ impl Config {
 
     /// Adds an error for each option of the command that runs which such a file cannot set and nothing else has set. A
     /// command with which only a flag names a server does not use the one of the file.
-    pub(in crate::cli) fn add_refused_options(
-        &mut self,
-        command: &Command,
-        matches: &ArgMatches,
-        server_by_flag_only: bool,
-    ) {
+    pub(crate) fn add_refused_options(&mut self, command: &Command, matches: &ArgMatches, server_by_flag_only: bool) {
         let checked = CheckedOptions::BeforeChoice { server_by_flag_only };
         let refused = self.refused_options(command, matches, checked);
         self.errors.extend(refused.into_iter().map(|failure| (None, failure)));
     }
 
     /// Fails if the command that runs uses options that such a file cannot set, and nothing else has set them.
-    pub(in crate::cli) fn check_options(
+    pub(crate) fn check_options(
         &self,
         command: &Command,
         matches: &ArgMatches,
@@ -51,7 +46,7 @@ impl Config {
     }
 
     /// Warns of a file with which a server does not start unless the file is named.
-    pub(in crate::cli) fn refused_by_server(&self, serve: &Command) -> Option<Diagnostic> {
+    pub(crate) fn refused_by_server(&self, serve: &Command) -> Option<Diagnostic> {
         let is_of_server = |name: &str| serve.get_arguments().any(|argument| argument.get_long() == Some(name));
         let options = self.options.keys().filter(|name| self.is_refused(name) && is_of_server(name));
         let sets: Vec<String> = options.chain(self.refused_keys()).map(|name| format!("`{name}`")).collect();

@@ -196,7 +196,7 @@ pub(super) fn exit_without_changes(report: &Report, detailed_exitcode: bool) -> 
 
 /// Applies a plan that was shown, unless it was decided to leave it with an exit code or because of a failure, and writes the
 /// report. `unchanged` is said if nothing is applied against the will of the caller.
-pub(in crate::cli) fn carry_out(
+pub(crate) fn carry_out(
     output: &Output,
     report: &mut Report,
     unchanged: Option<&str>,

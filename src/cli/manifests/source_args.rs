@@ -73,7 +73,7 @@ pub(crate) struct Ownership {
 }
 
 /// The source that a report names: none for the default one.
-pub(in crate::cli) fn report_source(source: &str) -> Option<String> {
+pub(crate) fn report_source(source: &str) -> Option<String> {
     (source != DEFAULT_SOURCE).then(|| source.to_owned())
 }
 

@@ -15,7 +15,7 @@ use crate::plan::render::{behaviour_text, pieces};
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct Output {
+pub(crate) struct Output {
     /// Report format: text, json, markdown, github, sarif or junit.
     #[arg(help_heading = help::OUTPUT)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text")]
@@ -38,20 +38,20 @@ fn format() -> Choice<Format> {
 
 impl Output {
     /// The output options among the arguments of a command, if they are for a format that programs read.
-    pub(in crate::cli) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
+    pub(crate) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
         let format = *arguments.try_get_one::<Format>("format").ok()??;
         let output = arguments.try_get_one::<PathBuf>("output").ok()?.cloned();
         (format != Format::Text).then_some(Self { format, output, full: false })
     }
 
     /// Whether the text report is printed: always, unless another format is written to stdout.
-    pub(in crate::cli) fn shows_text(&self) -> bool {
+    pub(crate) fn shows_text(&self) -> bool {
         self.format == Format::Text || self.output.is_some()
     }
 
     /// Prints the diagnostics and the plan, or the effect on requests of one that invariants refuse. Fails if stdout does: a plan
     /// that could not be shown must not be applied.
-    pub(in crate::cli) fn announce(&self, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn announce(&self, report: &Report) -> Result<(), Failure> {
         diagnostics::diagnostics(&report.diagnostics);
         let Some(plan) = &report.plan else {
             if let Some(refused) = report.refused.as_ref().filter(|_| self.shows_text()) {
@@ -64,7 +64,7 @@ impl Output {
     }
 
     /// Prints a plan, if the text report is printed.
-    pub(in crate::cli) fn show(&self, plan: &RedactedPlan) -> Result<(), Failure> {
+    pub(crate) fn show(&self, plan: &RedactedPlan) -> Result<(), Failure> {
         match self.shows_text() {
             true if !self.full && plan.changes.len() > LARGE => {
                 unless_closed(write(overview(plan, paint()).as_bytes()))
@@ -76,7 +76,7 @@ impl Output {
     }
 
     /// The detail of each change in the report.
-    pub(in crate::cli) fn detail(&self) -> Detail {
+    pub(crate) fn detail(&self) -> Detail {
         match self.format {
             Format::Json => Detail::Bodies,
             Format::Text if self.output.is_none() && !self.full => Detail::Terminal,
@@ -86,7 +86,7 @@ impl Output {
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
     /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
-    pub(in crate::cli) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
+    pub(crate) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
         let mut started = self.create()?;
         // The text is the plan alone, and the one that was applied may have more than one without secrets.
         let may_differ = self.format == Format::Text && report.hides_secrets();
@@ -97,14 +97,14 @@ impl Output {
     }
 
     /// Writes the rest of a started report.
-    pub(in crate::cli) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
         let text = self.document(report)?;
         let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
         self.write(&mut started, rest)
     }
 
     /// Writes the final report.
-    pub(in crate::cli) fn conclude(&self, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn conclude(&self, report: &Report) -> Result<(), Failure> {
         let started = self.create()?;
         self.finish(started, report)
     }
@@ -136,7 +136,7 @@ impl Output {
 }
 
 /// A report whose destination has accepted what is written so far.
-pub(in crate::cli) struct OpenReport {
+pub(crate) struct OpenReport {
     /// The file; none for stdout.
     file: Option<fs::File>,
     written: String,

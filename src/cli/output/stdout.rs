@@ -9,23 +9,23 @@ use crate::cli::prelude::*;
 use crate::plan::render::Paint;
 
 /// Writes data to standard output, as the end of a command. A closed pipe is not an error: its reader is done (D31).
-pub(in crate::cli) fn print(data: impl AsRef<[u8]>) -> CommandResult {
+pub(crate) fn print(data: impl AsRef<[u8]>) -> CommandResult {
     unless_closed(write(data.as_ref())).map(|()| Exit::Done)
 }
 
 /// A value as JSON on one line.
-pub(in crate::cli) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&json::bytes(value, Secrets::Masked)?).into_owned() + "\n")
 }
 
 /// Writes data that must arrive, such as a token: a closed pipe is an error too.
-pub(in crate::cli) fn print_all(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+pub(crate) fn print_all(data: impl AsRef<[u8]>) -> Result<(), Failure> {
     check_not_discarded()?;
     write(data.as_ref()).map_err(|error| unwritable(&error))
 }
 
 /// Fails if nobody would ever see what is written to standard output. One that was closed is the null device by now.
-pub(in crate::cli) fn check_not_discarded() -> Result<(), Failure> {
+pub(crate) fn check_not_discarded() -> Result<(), Failure> {
     let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
     let stdout = rustix::fs::fstat(io::stdout()).map(|stdout| stdout.st_rdev);
     match (null, stdout) {
@@ -35,7 +35,7 @@ pub(in crate::cli) fn check_not_discarded() -> Result<(), Failure> {
 }
 
 /// Converts a write error on standard output into a failure, unless it is a closed pipe.
-pub(in crate::cli) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
         _ => Ok(()),
@@ -43,12 +43,12 @@ pub(in crate::cli) fn unless_closed(written: io::Result<()>) -> Result<(), Failu
 }
 
 /// Flushes standard output; at exit, a write error would go unnoticed.
-pub(in crate::cli) fn flush() -> io::Result<()> {
+pub(crate) fn flush() -> io::Result<()> {
     io::stdout().flush()
 }
 
 /// Whether standard output is a file that other users can read.
-pub(in crate::cli) fn is_readable_by_others() -> bool {
+pub(crate) fn is_readable_by_others() -> bool {
     let is_open = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile && mode & 0o044 != 0;
     rustix::fs::fstat(io::stdout()).is_ok_and(|facts| is_open(facts.st_mode))
 }
@@ -61,12 +61,12 @@ pub(super) fn write(data: &[u8]) -> io::Result<()> {
 }
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
-pub(in crate::cli) fn print_coloured(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_coloured(text: &str) -> Result<(), Failure> {
     append(text).map(drop)
 }
 
 /// Writes the next text of an output without an end. Returns whether its reader is still there.
-pub(in crate::cli) fn append(text: &str) -> Result<bool, Failure> {
+pub(crate) fn append(text: &str) -> Result<bool, Failure> {
     let written = match paint() {
         Paint::Coloured => write(text.as_bytes()),
         Paint::Plain => write(anstream::adapter::strip_str(text).to_string().as_bytes()),
@@ -79,13 +79,13 @@ pub(in crate::cli) fn append(text: &str) -> Result<bool, Failure> {
 }
 
 /// Writes text in place of what a terminal shows. Returns whether the terminal is still there.
-pub(in crate::cli) fn redraw(text: &str) -> Result<bool, Failure> {
+pub(crate) fn redraw(text: &str) -> Result<bool, Failure> {
     const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
     write(CLEAR).map_err(|error| unwritable(&error))?;
     append(text)
 }
 
-pub(in crate::cli) fn is_on_terminal() -> bool {
+pub(crate) fn is_on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 

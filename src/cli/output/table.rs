@@ -116,7 +116,7 @@ fn shrink_columns(widths: &mut [usize], keeps: &[bool], room: usize, narrowest: 
 }
 
 /// A cell of at most this width, with `…` for what is left out.
-pub(in crate::cli) fn shortened(cell: &str, width: usize) -> Cow<'_, str> {
+pub(crate) fn shortened(cell: &str, width: usize) -> Cow<'_, str> {
     match cell.char_indices().nth(width) {
         // A cell that is wider than any terminal is not aligned.
         Some(_) if width < WIDEST => {

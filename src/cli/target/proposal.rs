@@ -7,7 +7,7 @@ use crate::plan::{RedactedPlan, SavedPlan};
 use crate::server::operations::reconciliation::wire::{RoutingOfPlan, TraceOfPlan};
 
 #[derive(Default)]
-pub(in crate::cli) struct Proposal {
+pub(crate) struct Proposal {
     pub report: Report,
     /// Descriptions of the skipped resources (D44).
     pub left_out: Vec<String>,
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Proposal {
 }
 
 /// What became of a plan that was to be applied.
-pub(in crate::cli) struct AppliedPlan {
+pub(crate) struct AppliedPlan {
     /// The revision; none if there was nothing to change.
     pub revision: Option<u64>,
     /// The plan as a server applied it, which sees all secrets.
@@ -29,18 +29,13 @@ pub(in crate::cli) struct AppliedPlan {
 }
 
 impl AppliedPlan {
-    pub(in crate::cli) fn as_shown(revision: u64) -> Self {
+    pub(crate) fn as_shown(revision: u64) -> Self {
         Self { revision: Some(revision), plan: None }
     }
 
     /// The plan in the report from a URL of a server. Fails with the help `see` if the report does not tell what became of it. A
     /// plan that was shown without secrets may have nothing to change.
-    pub(in crate::cli) fn from_report(
-        report: ReportDocument,
-        hid_secrets: bool,
-        at: &str,
-        see: &str,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn from_report(report: ReportDocument, hid_secrets: bool, at: &str, see: &str) -> Result<Self, Failure> {
         let ReportDocument { applied: revision, plan, .. } = report;
         if revision.is_some() || (hid_secrets && plan.as_ref().is_some_and(RedactedPlan::is_empty)) {
             return Ok(Self { revision, plan });
@@ -51,7 +46,7 @@ impl AppliedPlan {
 
 /// The purpose of a plan's document.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cli) enum PlanFile<'a> {
+pub(crate) enum PlanFile<'a> {
     /// To save it for a review.
     ToSave,
     /// To compare it with the reviewed plan.
@@ -59,7 +54,7 @@ pub(in crate::cli) enum PlanFile<'a> {
 }
 
 /// A store to plan against and apply to.
-pub(in crate::cli) trait Target {
+pub(crate) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 

@@ -24,20 +24,20 @@ enum Wake {
 
 /// Asks for a reload, and ends the watch.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct ReloadTrigger(Sender<Wake>);
+pub(crate) struct ReloadTrigger(Sender<Wake>);
 
 impl ReloadTrigger {
-    pub(in crate::cli) fn reload(&self) {
+    pub(crate) fn reload(&self) {
         let _ = self.0.send(Wake::Reload);
     }
 
-    pub(in crate::cli) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let _ = self.0.send(Wake::Stop);
     }
 }
 
 #[derive(Debug)]
-pub(in crate::cli) struct ConfigWatch {
+pub(crate) struct ConfigWatch {
     path: PathBuf,
     received: Receiver<Wake>,
     /// The file when it was last to be read.
@@ -46,7 +46,7 @@ pub(in crate::cli) struct ConfigWatch {
 
 impl ConfigWatch {
     /// Starts to watch a file. What happens to it from now on is not missed.
-    pub(in crate::cli) fn new(path: PathBuf) -> (Self, ReloadTrigger) {
+    pub(crate) fn new(path: PathBuf) -> (Self, ReloadTrigger) {
         let (sender, received) = channel();
         let seen = ConfigStamp::read(&path);
         (Self { path, received, seen }, ReloadTrigger(sender))

@@ -35,7 +35,7 @@ pub(super) enum FollowedFrom {
 }
 
 /// The sources that a server follows. Their loops stop when it is dropped.
-pub(in crate::cli) struct LiveSources<'a> {
+pub(crate) struct LiveSources<'a> {
     /// The options, with what a source does not set.
     args: &'a Args,
     store: Arc<Store>,
@@ -50,21 +50,21 @@ pub(in crate::cli) struct LiveSources<'a> {
 
 impl<'a> LiveSources<'a> {
     /// No sources yet. `observer` gets their states.
-    pub(in crate::cli) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
+    pub(crate) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
         Self { args, store, suspensions: None, mirrors: None, running, list, observer }
     }
 
     /// Follows none from now on, whatever the configuration has, because parts of the server have not started, and shows the
     /// sources that wait for them. Beside a server that writes, none does.
-    pub(in crate::cli) fn set_unstarted(&self, wanted: &[ConfiguredSource], reason: String) {
+    pub(crate) fn set_unstarted(&self, wanted: &[ConfiguredSource], reason: String) {
         let waiting = wanted.iter().filter(|_| self.store.followed_writer().is_none());
         let sources = waiting.map(|source| source.name.clone()).collect();
         self.list.set_unstarted(UnstartedParts { reason, sources });
     }
 
     /// The list for the API. It changes with the sources.
-    pub(in crate::cli) fn list(&self) -> SourceRegistry {
+    pub(crate) fn list(&self) -> SourceRegistry {
         self.list.clone()
     }
 
@@ -74,7 +74,7 @@ impl<'a> LiveSources<'a> {
 
     /// Follows the first sources, and returns what completes after their first runs, or when they take too long: a server
     /// that does not answer while it reads a large source would be restarted, and begin again.
-    pub(in crate::cli) fn start(
+    pub(crate) fn start(
         &mut self,
         wanted: Vec<ConfiguredSource>,
     ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
