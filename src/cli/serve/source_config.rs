@@ -9,9 +9,7 @@ use crate::cli::input::durations::{INTERVALS, duration};
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
 use crate::manifest::tree::remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror};
-use crate::manifest::tree::{
-    Lineage, ListedVariables, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
-};
+use crate::manifest::tree::{Lineage, ListedVariables, RefTree, RepositoryPlace, SourceValues, StopCheck, UnsetValues};
 use crate::model::host_pattern::check_host_pattern;
 use crate::model::key_scope::includes_kind;
 use crate::model::kind::owner::is_owner_id;
@@ -304,34 +302,24 @@ fn repository_tree(
     mirrors: Option<&Arc<Mirrors>>,
 ) -> Result<(RefTree, Option<Arc<FetchSchedule>>), Diagnostic> {
     let ConfiguredRepository { address, wanted, verifier } = repository;
-    let (place, schedule) = repository_place(source, address, &wanted, interval, mirrors)?;
+    let (place, schedule) = match address {
+        RepositoryAddress::Local(path) => (RepositoryPlace::Local(path), None),
+        RepositoryAddress::Remote { url, access } => {
+            let missing = || Diagnostic::error(Code::Internal, "a remote repository requires a folder of mirrors");
+            let mirrors = Arc::clone(mirrors.ok_or_else(missing)?);
+            access.check_authorities().map_err(|(reason, help)| {
+                let message = format!("source `{}`: {reason}", printable(source));
+                Diagnostic::error(Code::Unreadable, message).help(help)
+            })?;
+            let mirror = Arc::new(RemoteMirror::new(mirrors, source, url, wanted.clone(), *access));
+            let schedule = Arc::new(FetchSchedule::new(source, Arc::clone(&mirror), interval));
+            (RepositoryPlace::Remote(mirror), Some(schedule))
+        }
+    };
     let lineage = Lineage::new(source, verifier.is_some());
     let mut tree = RefTree::new(place, wanted, inside, verifier);
     tree.lineage = Some(Arc::new(lineage));
     Ok((tree, schedule))
-}
-
-/// The place of a source's repository and, if it is a remote one, the schedule of its fetches.
-fn repository_place(
-    source: &str,
-    address: RepositoryAddress,
-    wanted: &RevisionSpec,
-    interval: Duration,
-    mirrors: Option<&Arc<Mirrors>>,
-) -> Result<(RepositoryPlace, Option<Arc<FetchSchedule>>), Diagnostic> {
-    let (url, access) = match address {
-        RepositoryAddress::Local(path) => return Ok((RepositoryPlace::Local(path), None)),
-        RepositoryAddress::Remote { url, access } => (url, access),
-    };
-    let missing = || Diagnostic::error(Code::Internal, "a remote repository requires a folder of mirrors");
-    let mirrors = Arc::clone(mirrors.ok_or_else(missing)?);
-    access.check_authorities().map_err(|(reason, help)| {
-        let message = format!("source `{}`: {reason}", printable(source));
-        Diagnostic::error(Code::Unreadable, message).help(help)
-    })?;
-    let mirror = Arc::new(RemoteMirror::new(mirrors, source, url, wanted.clone(), *access));
-    let schedule = Arc::new(FetchSchedule::new(source, Arc::clone(&mirror), interval));
-    Ok((RepositoryPlace::Remote(mirror), Some(schedule)))
 }
 
 /// Parses an interval: a number of seconds, or a duration such as `5m`.
