@@ -36,9 +36,15 @@ pub(crate) fn check_not_discarded() -> Result<(), Failure> {
 
 /// Converts a write error on standard output into a failure, unless it is a closed pipe.
 pub(crate) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+    is_read(written).map(drop)
+}
+
+/// Whether the reader of standard output is still there. Any other write error is a failure.
+fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(unwritable(&error)),
+        Ok(()) => Ok(true),
     }
 }
 
@@ -67,15 +73,10 @@ pub(crate) fn print_coloured(text: &str) -> Result<(), Failure> {
 
 /// Writes the next text of an output without an end. Returns whether its reader is still there.
 pub(crate) fn append(text: &str) -> Result<bool, Failure> {
-    let written = match paint() {
+    is_read(match paint() {
         Paint::Coloured => write(text.as_bytes()),
         Paint::Plain => write(anstream::adapter::strip_str(text).to_string().as_bytes()),
-    };
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(unwritable(&error)),
-        Ok(()) => Ok(true),
-    }
+    })
 }
 
 /// Writes text in place of what a terminal shows. Returns whether the terminal is still there.

@@ -61,10 +61,7 @@ fn changes(out: &mut String, differing: &DifferingRequests, all: u64, without_ed
     for (number, class) in (1..).zip(&differing.classes) {
         one_class(out, number, class);
     }
-    let more = differing.all_classes - differing.classes.len();
-    if more > 0 {
-        let _ = writeln!(out, "\n… and {more} more: see --top and --format json");
-    }
+    more(out, "\n", differing.all_classes - differing.classes.len());
 }
 
 fn one_class(out: &mut String, number: usize, class: &DifferingClass) {
@@ -128,19 +125,20 @@ fn places(out: &mut String, counts: &[PlaceCount], top: usize) {
     if !used.is_empty() {
         let _ = write!(out, "\n{}", table("", &rows));
     }
-    let more = used.len().saturating_sub(top);
-    if more > 0 {
-        let _ = writeln!(out, "… and {more} more: see --top and --format json");
-    }
+    more(out, "", used.len().saturating_sub(top));
     if !unused.is_empty() {
         let _ = writeln!(out, "\nWithout a request: {}", number_of(unused.len(), "route"));
         for it in unused.iter().take(top) {
             let _ = writeln!(out, "  {}", within(&place(&it.place), 2));
         }
-        let more = unused.len().saturating_sub(top);
-        if more > 0 {
-            let _ = writeln!(out, "  … and {more} more: see --top and --format json");
-        }
+        more(out, "  ", unused.len().saturating_sub(top));
+    }
+}
+
+/// The line that counts what is left out.
+fn more(out: &mut String, before: &str, count: usize) {
+    if count > 0 {
+        let _ = writeln!(out, "{before}… and {count} more: see --top and --format json");
     }
 }
 
