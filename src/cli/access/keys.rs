@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::key_scope::{ScopeArgs, unknown_sources};
-use super::local_log::{LocalLogArgs, commit};
+use super::local_log::{AccessChangeArgs, commit};
 use super::owners;
 use super::role::role;
 use super::wide_keys::wide_keys_of;
@@ -36,14 +36,10 @@ pub(crate) enum Args {
     /// Revoke a key; its token stops working immediately.
     Revoke {
         #[command(flatten)]
-        place: StoreOrServer,
-        #[command(flatten)]
-        retention: RetentionArgs,
+        change: AccessChangeArgs,
         /// ID of the key, `ak_…`. If you pass a token, its key is revoked.
         #[arg(value_name = "ID")]
         id: String,
-        #[command(flatten)]
-        log: LocalLogArgs,
     },
 }
 
@@ -65,17 +61,14 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     scope: Box<ScopeArgs>,
     #[command(flatten)]
-    place: StoreOrServer,
-    #[command(flatten)]
-    retention: RetentionArgs,
-    #[command(flatten)]
-    log: LocalLogArgs,
+    change: AccessChangeArgs,
 }
 
 impl Args {
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
-            Args::Create(CreateArgs { place, .. }) | Args::List { place, .. } | Args::Revoke { place, .. } => place,
+            Args::List { place, .. } => place,
+            Args::Create(CreateArgs { change, .. }) | Args::Revoke { change, .. } => &mut change.place,
         }
     }
 
@@ -87,7 +80,7 @@ impl Args {
         match self {
             Args::Create(create) => create.run(config)?,
             Args::List { list, place } => list_keys_and_roles(&list, &place)?,
-            Args::Revoke { place, retention, id, log } => revoke(&place, &retention, &id, &log)?,
+            Args::Revoke { change, id } => revoke(&change, &id)?,
         }
         Ok(Exit::Done)
     }
@@ -108,7 +101,7 @@ fn list_keys_and_roles(list: &ListArgs, place: &StoreOrServer) -> Result<(), Fai
     Ok(())
 }
 
-fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &LocalLogArgs) -> Result<(), Failure> {
+fn revoke(change: &AccessChangeArgs, id: &str) -> Result<(), Failure> {
     let id = match key_of_token(id) {
         Some(key) => {
             let warning = "This is a token. Other users of this machine can see it on the command line.";
@@ -119,13 +112,12 @@ fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &Loca
     };
     // A key that does not exist is no mistake in the URL.
     let unknown = |failure: Failure| failure.with_help(Code::NotFound, "list the keys with `edgewright keys list`");
-    let revoked = match place.client()? {
+    let revoked = match change.place.client()? {
         Some(client) => delete_key(&client, id).map_err(unknown)?,
         None => {
             let key = Key::new(Kind::ApiKey, Id::new(id));
-            let opened = place.store.open_existing(retention)?;
+            let (opened, log) = change.open_existing()?;
             let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
-            let log = log.open(&place.store)?;
             commit(&opened, log, vec![Operation::Delete { key, with_children: true }]).map_err(unknown)?;
             known
         }
@@ -153,7 +145,7 @@ fn say_useless(token_file: Option<&Path>) {
 
 impl CreateArgs {
     fn run(self, config: &Config) -> Result<(), Failure> {
-        let Self { place, retention, role, owner, description, token_file, scope, log } = self;
+        let Self { change, role, owner, description, token_file, scope } = self;
         let mut id = String::new();
         let mut show = |token: &Secret| {
             key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
@@ -162,7 +154,7 @@ impl CreateArgs {
         // Before anything is created: an offline store, or an owner on the server, would remain.
         match &token_file {
             Some(file) => token::check_new(file).map_err(unwritable)?,
-            None if place.server.url().is_some() => {
+            None if change.place.server.url().is_some() => {
                 check_not_discarded().inspect_err(|_| say("No key was created."))?;
             }
             None => {}
@@ -170,7 +162,7 @@ impl CreateArgs {
         let scope = scope.scope().map(Arc::new);
         let owner_id = owner.clone().unwrap_or_else(|| ids::fresh_id(Kind::Owner).to_string());
         let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
-        let (has, sources) = match place.client()? {
+        let (has, sources) = match change.place.client()? {
             Some(client) => {
                 check(&spec)?;
                 create_key(&client, &spec, role, show)?;
@@ -179,8 +171,7 @@ impl CreateArgs {
                 (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
             }
             None => {
-                let opened = place.store.open_or_create(&retention)?;
-                let log = log.open(&place.store)?;
+                let (opened, log) = change.open_or_create()?;
                 let hand_out = |token: &Secret| show(token).inspect_err(|_| say("No key was created."));
                 create(&opened, log, role, spec, hand_out, || say_useless(token_file.as_deref()))?;
                 let snapshot = opened.snapshot();

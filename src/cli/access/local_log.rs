@@ -2,25 +2,38 @@
 
 use crate::cli::command_prelude::*;
 use crate::cli::serve::limit_args::unusable;
-use crate::cli::store::store_args::StoreArgs;
 use crate::model::Operation;
 use crate::server::telemetry::security::{LocalLog, SECURITY_LOG};
 use crate::store::Commit;
 
-/// The log that a command appends to.
+/// The store or server whose keys and owners a command changes, and the log that it appends to without a server.
 #[derive(Debug, clap::Args)]
-pub(crate) struct LocalLogArgs {
+pub(crate) struct AccessChangeArgs {
+    #[command(flatten)]
+    pub place: StoreOrServer,
+    #[command(flatten)]
+    retention: RetentionArgs,
     /// Security log of the store's server (default: `security.log` in the store's folder, if it exists).
     #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG", value_hint = clap::ValueHint::FilePath)]
     security_log: Option<PathBuf>,
 }
 
-impl LocalLogArgs {
-    /// Opens the log of a store. This is done before the change: one that the log cannot have is not made.
-    pub(super) fn open(&self, store: &StoreArgs) -> Result<LocalLog, Failure> {
+impl AccessChangeArgs {
+    /// Opens the store, which must exist, and its log.
+    pub(super) fn open_existing(&self) -> Result<(Store, LocalLog), Failure> {
+        Ok((self.place.store.open_existing(&self.retention)?, self.open_log()?))
+    }
+
+    /// Opens the store, which is created if it does not exist, and its log.
+    pub(super) fn open_or_create(&self) -> Result<(Store, LocalLog), Failure> {
+        Ok((self.place.store.open_or_create(&self.retention)?, self.open_log()?))
+    }
+
+    /// Opens the log of the store. This is done before the change: one that the log cannot have is not made.
+    fn open_log(&self) -> Result<LocalLog, Failure> {
         let in_folder = || {
-            let path = store.folder().join(SECURITY_LOG);
+            let path = self.place.store.folder().join(SECURITY_LOG);
             // Only a server creates it. A link is one that the log cannot have, and is refused below.
             path.symlink_metadata().is_ok().then_some(path)
         };

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::keys::keys_in_store;
-use super::local_log::{LocalLogArgs, commit};
+use super::local_log::{AccessChangeArgs, commit};
 use super::role::role;
 use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
@@ -27,17 +27,13 @@ pub(crate) enum Args {
     /// Set an owner's role.
     SetRole {
         #[command(flatten)]
-        place: StoreOrServer,
-        #[command(flatten)]
-        retention: RetentionArgs,
+        change: AccessChangeArgs,
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
         /// New role: gateway, viewer, planner, editor or admin.
         #[arg(value_name = "ROLE", value_parser = role(), hide_possible_values = true)]
         role: Role,
-        #[command(flatten)]
-        log: LocalLogArgs,
     },
 }
 
@@ -48,7 +44,8 @@ impl Args {
 
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
-            Args::List { place, .. } | Args::SetRole { place, .. } => place,
+            Args::List { place, .. } => place,
+            Args::SetRole { change, .. } => &mut change.place,
         }
     }
 
@@ -66,15 +63,14 @@ impl Args {
                 print(list.render("owners", &COLUMNS, &[], owners.into_iter().map(item).collect())?)?;
                 warnings.iter().for_each(|warning| say(warning));
             }
-            Args::SetRole { place, retention, owner, role, log } => {
+            Args::SetRole { change, owner, role } => {
                 // An owner that does not exist is no mistake in the URL.
                 let help = "list the owners with `edgewright owners list`";
                 let unknown = |failure: Failure| failure.with_help(Code::NotFound, help);
-                match place.client()? {
+                match change.place.client()? {
                     Some(client) => set_owner_role(&client, &owner, role).map_err(unknown)?,
                     None => {
-                        let store = place.store.open_existing(&retention)?;
-                        let log = log.open(&place.store)?;
+                        let (store, log) = change.open_existing()?;
                         commit(&store, log, vec![set_role(Id::new(&owner), role)]).map_err(unknown)?;
                     }
                 }
