@@ -225,7 +225,7 @@
 //!   a copy in a folder until it answers (`store::local_copy`).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all
 //!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has
-//!   changed (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change
+//!   changed (`reconcile::run::memo`, D74) → commit. Invalid manifests are reported and change
 //!   nothing (`reconcile::sync_loop`). A remote repository is fetched into a mirror before the sync
 //!   (`reconcile::sources::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others

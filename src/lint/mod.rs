@@ -10,7 +10,7 @@
 //! A lint is a condition and its words: one file each, with a [`Lint`] and a `check`, and a line in [`LINTS`]. The variant
 //! of [`LintCheck`](definition::LintCheck) says what a check looks at: a view of resources shows nothing else (`view.rs`), and
 //! checks of manifests get the world. So a run (`run.rs`) is a pure function of each part of a source (`partition.rs`), and a server judges
-//! only parts that differ from those of its last run (`memo.rs`).
+//! only parts that differ from those of its last run (`judged_parts.rs`).
 //!
 //! # An example
 //!
@@ -35,8 +35,8 @@ mod clean_modules;
 mod definition;
 mod finding;
 mod host_groups;
+mod judged_parts;
 mod manifest_facts;
-mod memo;
 mod partition;
 mod rules;
 mod run;
@@ -46,8 +46,8 @@ mod world;
 
 pub use definition::{Level, Lint};
 pub(crate) use finding::{Finding, Subject};
+pub(crate) use judged_parts::JudgedParts;
 pub(crate) use manifest_facts::ManifestFacts;
-pub(crate) use memo::LintMemo;
 pub use rules::LINTS;
 pub(crate) use rules::{EXPIRY_DAYS, find};
 pub(crate) use run::run;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::by_kind::of_kind;
 use super::host_groups::{HostGroups, NamedHosts, edge_of};
-use super::memo::{KnownPart, NumberedFindings};
+use super::judged_parts::{KnownPart, NumberedFindings};
 use super::view::{EdgeView, HostView};
 use super::world::World;
 use crate::model::{Desired, Entry, Key, Kind};
@@ -175,8 +175,8 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::lint::memo::SharedInputs;
-    use crate::lint::{LintMemo, ManifestFacts};
+    use crate::lint::judged_parts::SharedInputs;
+    use crate::lint::{JudgedParts, ManifestFacts};
     use crate::model::{Claim, HttpsEdge, Id};
 
     fn edge(id: &str, host: &str, position: u32) -> Desired {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// The first edge of each part of a run, and whether its findings were known.
-    fn run(memo: &LintMemo, edges: &[&Desired]) -> Vec<(String, bool)> {
+    fn run(memo: &mut JudgedParts, edges: &[&Desired]) -> Vec<(String, bool)> {
         let mut judged: Vec<&Desired> = edges.to_vec();
         judged.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let manifests = ManifestFacts::default();
@@ -204,30 +204,30 @@ mod tests {
         let name_of = |part: &LintPart<'_>| Some((part.resources.first()?.key.id.to_string(), part.known.is_some()));
         let names = parts.iter().filter_map(name_of).collect();
         let kept = parts.into_iter().filter_map(|part| part.into_known(Arc::default(), &world));
-        memo.keep(shared, kept.collect());
+        *memo = JudgedParts::new(shared, kept.collect());
         names
     }
 
     #[test]
     fn what_shares_no_host_with_a_change_is_known() {
-        let memo = LintMemo::default();
+        let mut memo = JudgedParts::default();
         let parts = |all: &[(&str, bool)]| all.iter().map(|(id, known)| ((*id).to_owned(), *known)).collect::<Vec<_>>();
         let [a, b, c] = [edge("a", "x.example.com", 0), edge("b", "b.example.com", 1), edge("c", "X.example.com", 2)];
         // All edges for the lints of one edge, those with one host, and the rest.
-        assert_eq!(run(&memo, &[&a, &b, &c]), parts(&[("a", false), ("a", false), ("b", false)]));
-        assert_eq!(run(&memo, &[&a, &b, &c]), parts(&[("a", true), ("a", true), ("b", true)]));
+        assert_eq!(run(&mut memo, &[&a, &b, &c]), parts(&[("a", false), ("a", false), ("b", false)]));
+        assert_eq!(run(&mut memo, &[&a, &b, &c]), parts(&[("a", true), ("a", true), ("b", true)]));
         let changed = edge("b", "b.example.com", 1);
-        assert_eq!(run(&memo, &[&a, &changed, &c]), parts(&[("a", false), ("a", true), ("b", false)]));
+        assert_eq!(run(&mut memo, &[&a, &changed, &c]), parts(&[("a", false), ("a", true), ("b", false)]));
         let joined = edge("b", "x.example.com", 1);
-        assert_eq!(run(&memo, &[&a, &joined, &c]), parts(&[("a", false), ("a", false)]));
+        assert_eq!(run(&mut memo, &[&a, &joined, &c]), parts(&[("a", false), ("a", false)]));
     }
 
     #[test]
     fn only_the_order_of_positions_counts() {
-        let memo = LintMemo::default();
+        let mut memo = JudgedParts::default();
         let at = |edge: &Desired, position| Desired { position, ..edge.clone() };
         let [a, b] = [edge("a", "x.example.com", 0), edge("b", "x.example.com", 1)];
-        let is_known = |edges: &[&Desired]| run(&memo, edges).iter().all(|(_, known)| *known);
+        let mut is_known = |edges: &[&Desired]| run(&mut memo, edges).iter().all(|(_, known)| *known);
         assert!(!is_known(&[&a, &b]));
         assert!(is_known(&[&at(&a, 3), &at(&b, 7)]));
         assert!(!is_known(&[&at(&a, 7), &at(&b, 3)]));

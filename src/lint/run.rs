@@ -6,14 +6,14 @@ use rayon::prelude::*;
 
 use super::definition::{Lint, LintCheck};
 use super::finding::{Finding, Findings};
-use super::memo::{LintMemo, NumberedFindings, SharedInputs};
+use super::judged_parts::{JudgedParts, NumberedFindings, SharedInputs};
 use super::partition::{LintPart, PartLints};
 use super::rules::LINTS;
 use super::view::{EdgeView, HostView};
 use super::world::World;
 use crate::background::yield_to_requests;
 
-/// The findings of a run. Those of a part that is not judged again are shared with the memo.
+/// The findings of a run. Those of a part that is not judged again are shared with the last run.
 pub(crate) struct AllFindings(Vec<Arc<NumberedFindings>>);
 
 impl AllFindings {
@@ -28,8 +28,9 @@ impl AllFindings {
 /// A lint with its position in the table.
 type NumberedLint = (usize, &'static Lint);
 
-/// Runs every lint, except those in `skipped`. With the memo of the last run on the same source, only parts that differ are judged; without one, all are, as with an empty one.
-pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&LintMemo>) -> AllFindings {
+/// Runs every lint, except those in `skipped`. `memo` has the parts of the last run on the same source, of which only those that
+/// differ are judged, and gets the parts of this one. Without it, all are judged, as with an empty one.
+pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&mut JudgedParts>) -> AllFindings {
     let runs = |(_, lint): &NumberedLint| !skipped.contains(&lint.name);
     let lints: Vec<NumberedLint> = LINTS.iter().copied().enumerate().filter(runs).collect();
     let (of_whole, of_parts) = rayon::join(|| judge_whole(world, &lints), || judge_parts(world, &lints, memo));
@@ -52,9 +53,13 @@ fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFinding
 }
 
 /// The findings about each part of the source: those of the last run, if its inputs are the same.
-fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo>) -> Vec<Arc<NumberedFindings>> {
+fn judge_parts(
+    world: &World<'_>,
+    lints: &[NumberedLint],
+    mut memo: Option<&mut JudgedParts>,
+) -> Vec<Arc<NumberedFindings>> {
     let shared = SharedInputs::new(world, lints.iter().map(|(at, _)| *at).collect());
-    let parts = LintPart::all(world, memo.map(|memo| memo.take(&shared)).unwrap_or_default());
+    let parts = LintPart::all(world, memo.as_deref_mut().map(|memo| memo.take(&shared)).unwrap_or_default());
     // Cores share the last parts, too.
     let findings = parts.par_iter().with_max_len(1).map(|part| match &part.known {
         Some(known) => Arc::clone(&known.findings),
@@ -64,7 +69,7 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
     if let Some(memo) = memo {
         let judged = parts.into_par_iter().zip(findings.par_iter());
         let kept = judged.filter_map(|(part, findings)| part.into_known(Arc::clone(findings), world));
-        memo.keep(shared, kept.collect());
+        *memo = JudgedParts::new(shared, kept.collect());
     }
     findings
 }

@@ -1,6 +1,6 @@
 //! The views of lints: the whole input of each check of resources.
 //!
-//! The findings of a lint are kept as long as its inputs are the same (`memo.rs`), and its inputs are what its view has. So a
+//! The findings of a lint are kept as long as its inputs are the same (`judged_parts.rs`), and its inputs are what its view has. So a
 //! view of resources gives access through methods only, and whatever a method shows is compared when the next run asks for
 //! the findings.
 

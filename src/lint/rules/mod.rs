@@ -1,7 +1,7 @@
 //! The lints: one file for each, and the table of all of them. [`shared`] has what several of them look at.
 //!
 //! A file has the condition of its lint, why it is probably a mistake, an example, and the message. The engine decides
-//! what lints can see ([`view`](super::view)) and when they run again ([`memo`](super::memo)).
+//! what lints can see ([`view`](super::view)) and when they run again ([`judged_parts`](super::judged_parts)).
 
 mod prelude;
 pub(super) mod shared;

@@ -18,7 +18,7 @@
 //! For example, `metadata: {name: shop, renamed_from: store}` gets the identifier of the resource that is called `store` in
 //! the Snapshot. In an empty store, it gets the one that is derived from `shop`.
 //!
-//! [`memo`] explains how a followed source is resolved again after a change.
+//! [`last_resolution`] has what a run leaves for the next one on a followed source.
 //!
 //! # What it never does
 //!
@@ -28,6 +28,7 @@
 mod cycles;
 pub(crate) mod foreign_files;
 mod identity;
+mod last_resolution;
 mod module_set_origin;
 mod options;
 pub(crate) mod origin;
@@ -41,9 +42,9 @@ pub(super) mod transfer_markers;
 pub(crate) mod unknown_values;
 
 mod checks;
-pub(crate) mod memo;
 mod transfer_order;
 
+pub(crate) use last_resolution::{LastResolution, resolve_again};
 pub(crate) use options::ResolveOptions;
 pub(crate) use resolution::Resolution;
 pub(crate) use resolver::{resolve, resolve_offline};

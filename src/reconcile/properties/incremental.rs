@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::lint::LintMemo;
 use crate::manifest::tree::{Disk, Recorder, Tree};
 use crate::model::{Entry, HttpsEdge, Kind, Operation, Secrets, Snapshot};
 use crate::reconcile::{Options, PlanResult, Prepared};
@@ -225,7 +224,7 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
 
 /// Plans again on what the last run left. Also returns how many parts the lints judged, and how many they knew.
 fn plan_again(again: &Prepared, snapshot: &Snapshot) -> (PlanResult, usize, usize) {
-    let outputs = || again.lint_memo().map(LintMemo::outputs).unwrap_or_default();
+    let outputs = || again.memo().map(|memo| memo.judged.outputs()).unwrap_or_default();
     let before = outputs();
     let planned = again.plan(snapshot);
     let now = outputs();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::options::LintLevels;
 use super::plan_result::exposures;
-use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
+use crate::lint::{self, Finding, JudgedParts, Level, Subject, World};
 use crate::manifest::Origins;
 use crate::manifest::resolve::Resolution;
 use crate::model::{FaultTarget, Name, Path, Place};
@@ -24,15 +24,15 @@ type FieldOf = (Subject, Path);
 
 /// Runs the lints on the resources that are not faulty, as they are judged `now`. Levels come from the manifests, the
 /// configuration or the defaults, in this order; some document sets each of the lints `raised` to `warn` or `deny`. `is_whole`
-/// says whether the resources of the source are all there are. `memo` has the findings of the last run of a server on the same
-/// source. Also returns the resources with findings at level `deny`.
+/// says whether the resources of the source are all there are. `memo` has the parts that the last run of a server on the same
+/// source has judged. Also returns the resources with findings at level `deny`.
 pub(super) fn findings(
     resolved: &Resolution,
     raised: &BTreeSet<&'static str>,
     is_whole: bool,
     now: Timestamp,
     lints: &LintLevels,
-    memo: Option<&LintMemo>,
+    memo: Option<&mut JudgedParts>,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
     let judged = resolved.sound_resources();
     let world = World {

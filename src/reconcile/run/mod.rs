@@ -29,6 +29,7 @@ pub(super) mod decision;
 pub(crate) mod destroy;
 pub(super) mod fault_message;
 mod lint_stage;
+mod memo;
 pub(crate) mod options;
 pub(crate) mod plan_cache;
 pub(crate) mod plan_result;

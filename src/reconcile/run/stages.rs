@@ -24,6 +24,7 @@ mod changes_from;
 use std::borrow::Cow;
 
 use super::lint_stage::{findings, judge_exposure};
+use super::memo::Memo;
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::proof_stage::{has_invariants, judge_invariants};
@@ -31,10 +32,9 @@ use super::spans::stage;
 use super::speculative::{apply_speculatively, note_behaviour, refused_by_invariants};
 use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
-use crate::lint::LintMemo;
-use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
+use crate::lint::JudgedParts;
 use crate::manifest::resolve::surrounding::SurroundingState;
-use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
+use crate::manifest::resolve::{LastResolution, Resolution, resolve, resolve_again, resolve_offline};
 use crate::manifest::{self, Loaded};
 use crate::model::{Entry, JsonError, Kind, Name};
 use crate::plan::proof_report::ProofReport;
@@ -50,20 +50,13 @@ pub(crate) struct Prepared {
     /// The options of the run.
     pub options: Options,
     loaded: Arc<Loaded>,
-    /// The state that runs on a source keep for the next one, if it is loaded repeatedly.
-    memo: Option<Arc<RunMemo>>,
+    /// What runs on a source keep for the next one, if it is loaded repeatedly.
+    memo: Option<Lock<Memo>>,
     clock: Clock,
     /// The resources whose secrets the reader of the plan sees, if not all.
     pub sees: Option<SecretFilter>,
     /// Whether the route tests of the source are run.
     runs_tests: bool,
-}
-
-/// The state that a run on a followed source keeps for the next one.
-#[derive(Default)]
-struct RunMemo {
-    resolved: ResolveMemo,
-    findings: LintMemo,
 }
 
 /// How a plan ends.
@@ -139,11 +132,8 @@ impl Prepared {
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
     /// judged again.
     pub(crate) fn load_again(options: Options, last: Option<Self>) -> Self {
-        let tree = options.tree.as_ref();
-        let (loaded, memo) = stage("load", || match last {
-            Some(last) => (manifest::load_again(tree, &last.loaded), last.memo),
-            None => (manifest::load_again(tree, &Loaded::default()), None),
-        });
+        let (earlier, memo) = last.map(|last| (last.loaded, last.memo)).unwrap_or_default();
+        let loaded = stage("load", || manifest::load_again(options.tree.as_ref(), &earlier));
         Self { memo: Some(memo.unwrap_or_default()), ..Self::new(options, loaded) }
     }
 
@@ -184,30 +174,31 @@ impl Prepared {
     }
 
     fn resolve(&self, snapshot: &Snapshot) -> Resolution {
+        let options = self.options.resolving();
         match &self.memo {
-            Some(memo) => memo.resolved.resolve(&self.loaded, snapshot, self.options.resolving(), free),
-            None => resolve(&self.loaded, snapshot, self.options.resolving()),
+            Some(memo) => resolve_again(&mut memo.lock().resolved, &self.loaded, snapshot, options, free),
+            None => resolve(&self.loaded, snapshot, options),
         }
     }
 
-    /// The memo of the lints.
+    /// What this run keeps for the next one.
     #[cfg(test)]
-    pub(crate) fn lint_memo(&self) -> Option<&LintMemo> {
-        self.memo.as_ref().map(|memo| &memo.findings)
+    pub(crate) fn memo(&self) -> Option<std::sync::MutexGuard<'_, Memo>> {
+        self.memo.as_ref().map(Lock::lock)
     }
 
     /// Whether all names are as in the last run, so that only what has other inputs is resolved.
     #[cfg(test)]
     pub(crate) fn keeps_all_names(&self, snapshot: &Snapshot) -> bool {
-        let holds = |memo: &Arc<RunMemo>| memo.resolved.holds(&self.loaded, snapshot, self.options.resolving());
-        self.memo.as_ref().is_some_and(holds)
+        let holds = |last: &LastResolution| last.holds(&self.loaded, snapshot, self.options.resolving());
+        self.memo().is_some_and(|memo| memo.resolved.as_ref().is_some_and(holds))
     }
 
     /// The run that has just judged and planned this, after which the store is at a revision.
     pub(crate) fn done<'a>(&self, planned: &'a PlanResult, revision: u64) -> FinishedRun<'a> {
         match &self.memo {
             // Each part knows it since it was judged.
-            Some(memo) => FinishedRun { planned, revision, until: memo.findings.valid_until() },
+            Some(memo) => FinishedRun { planned, revision, until: memo.lock().judged.valid_until() },
             None => FinishedRun::judged_now(planned, revision, &self.options),
         }
     }
@@ -268,11 +259,13 @@ impl Prepared {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
-        let memo = self.memo.as_ref().map(|memo| &memo.findings);
         if !options.prune {
             resolved.keep_undeclared(snapshot, &options.source);
         }
-        let mut resolved = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
+        let mut resolved = stage("judge", || {
+            let mut memo = self.memo.as_ref().map(Lock::lock);
+            judge(loaded, resolved, &options.lints, memo.as_deref_mut().map(|memo| &mut memo.judged), now)
+        });
         let mut faulty = resolved.has_errors();
         if stops() {
             return PlanEnd::without_plan(resolved.capped().cancelled(), may_differ);
@@ -421,7 +414,7 @@ impl Prepared {
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
         let mut planned = PlanResult { tried, tests, refused, ..resolved.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
-            memo.resolved.keep(LastResolution {
+            memo.lock().keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
                 snapshot: snapshot.clone(),
                 desired: Arc::clone(&planned.desired),
@@ -467,7 +460,7 @@ fn judge(
     loaded: &Loaded,
     mut resolved: Resolution,
     lints: &LintLevels,
-    memo: Option<&LintMemo>,
+    memo: Option<&mut JudgedParts>,
     now: Timestamp,
 ) -> Resolution {
     resolved.diagnostics.splice(0..0, loaded.diagnostics.iter().cloned());

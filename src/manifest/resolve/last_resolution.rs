@@ -1,40 +1,15 @@
-//! The memo of the resolve stage: what a server keeps of one run on a source for the next one (D74).
+//! A source as a run has resolved it, which the next run takes over if all names mean the same (`reconcile::run::memo`,
+//! D74).
 //!
-//! # The problem
-//!
-//! Saving one file of a source with a hundred thousand routes should cost as much as that file, not as much as the routes.
-//!
-//! # The idea
-//!
-//! Resolving has two steps. The first gives each declaration its key. It compares the names of all declarations with those
-//! of all resources in the store, so it cannot be done for a part of a source. The second makes the desired resource of a
-//! declaration, and is a function of these inputs alone:
-//!
-//! ```text
-//! (declaration, its key, the module sets that it names, the keys of what it references) → desired resource
-//! ```
-//!
-//! So there is one question: **do all names mean the same as in the last run?** If so, the keys are those of the last run,
-//! the second step is done for the declarations with other inputs, and everything else is taken over.
-//!
-//! # An example
-//!
-//! - `description: Shop` in one file: the resources of that file are resolved.
-//! - Another header in module set `base`: the routes with `modules_from: [base]` are resolved.
-//! - A new route, or a route that is renamed: the whole source is resolved, because the names differ.
-//!
-//! # When names mean the same
+//! Names mean the same if all of this is so:
 //!
 //! - The files declare the same names in the same order, without an error, and nothing is renamed or transferred.
 //! - In the store, only resources of this source have changed, and their claims are as desired.
 //! - What changed is judged by itself: no edge changes what it allows, requires or passes through, and none adds a hostport.
 //!   Other sources have a say in these, so they are judged with everything else.
 //!
-//! # What it never does
-//!
-//! It reports nothing. If there may be anything to report, the source is resolved from scratch: only that knows what to
-//! say. Even then, a Spec that equals that of the last run is the same allocation, so that the lints need not judge it again
-//! (`lint::memo`).
+//! Otherwise the source is resolved from scratch. Even then, a Spec that equals that of the last run is the same allocation, so
+//! that the lints need not judge it again.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
@@ -48,10 +23,6 @@ use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::{Entry, Severity, rules};
 use crate::tenancy;
-
-/// The last run.
-#[derive(Debug, Default)]
-pub(crate) struct ResolveMemo(Lock<Option<LastResolution>>);
 
 /// A source as a run has resolved it.
 #[derive(Debug)]
@@ -89,51 +60,40 @@ struct ChangedInputs {
     may_differ: BTreeSet<Key>,
 }
 
-impl ResolveMemo {
-    /// Resolves a source as [`resolve`] does. What is no longer needed is given to `free`, because freeing it takes a while.
-    pub(crate) fn resolve(
-        &self,
-        loaded: &Loaded,
-        snapshot: &Snapshot,
-        options: ResolveOptions<'_>,
-        free: impl FnOnce(LastResolution),
-    ) -> Resolution {
-        let mut memo = self.0.lock();
-        let changed = memo.as_ref().and_then(|last| last.changed_inputs(loaded, snapshot, options));
-        if let Some(changed) = changed
-            && let Some(mut last) = memo.take()
-        {
-            let resolved = last.update(changed);
-            free(last);
-            return resolved;
-        }
-        let mut resolved = resolve(loaded, snapshot, options);
-        if let Some(last) = &*memo {
-            share_equal_specs(&last.desired, &mut resolved.desired);
-        }
-        resolved
+/// Resolves a source as [`resolve`] does, on what the last run left. What is no longer needed is given to `free`, because
+/// freeing it takes a while.
+pub(crate) fn resolve_again(
+    memo: &mut Option<LastResolution>,
+    loaded: &Loaded,
+    snapshot: &Snapshot,
+    options: ResolveOptions<'_>,
+    free: impl FnOnce(LastResolution),
+) -> Resolution {
+    let changed = memo.as_ref().and_then(|last| last.changed_inputs(loaded, snapshot, options));
+    if let Some(changed) = changed
+        && let Some(mut last) = memo.take()
+    {
+        let resolved = last.update(changed);
+        free(last);
+        return resolved;
     }
-
-    /// Keeps a run for the next one. A run that found something to report does not replace one that did not: the next one
-    /// may have the names of that again.
-    pub(crate) fn keep(&self, run: LastResolution) {
-        let mut memo = self.0.lock();
-        if run.differing.is_some() || memo.as_ref().is_none_or(|last| last.differing.is_none()) {
-            *memo = Some(run);
-        }
+    let mut resolved = resolve(loaded, snapshot, options);
+    if let Some(last) = memo {
+        share_equal_specs(&last.desired, &mut resolved.desired);
     }
-
-    /// Whether all names mean the same as in the last run.
-    #[cfg(test)]
-    pub(crate) fn holds(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> bool {
-        self.0.lock().as_ref().is_some_and(|last| last.changed_inputs(loaded, snapshot, options).is_some())
-    }
+    resolved
 }
 
 /// A resource and its declaration now.
 type KeyedDeclaration<'l> = (&'l Key, &'l Arc<Declaration>);
 
 impl LastResolution {
+    /// Whether all names mean the same now.
+    #[cfg(test)]
+    pub(crate) fn holds(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> bool {
+        self.changed_inputs(loaded, snapshot, options).is_some()
+    }
+
     /// Finds what has other inputs now. None if names may mean something else, or if there is anything to report.
     fn changed_inputs(
         &self,

@@ -1,21 +1,6 @@
-//! The memo of the lint stage: what a server keeps of one run on a source for the next one (D74).
+//! The parts of a source as a run has judged them, whose findings the next run takes over (`reconcile::run::memo`, D74).
 //!
-//! # The problem
-//!
-//! A followed source with 10,000 edges and 100,000 routes is judged again whenever one of its files is saved. Nearly all
-//! findings are those of the last run, and making them takes much longer than everything else that such a run does.
-//!
-//! # The idea
-//!
-//! As in a build system, the stage is a pure function, here of each part of a source (`partition.rs`), and the memo keeps
-//! outputs by inputs:
-//!
-//! ```text
-//! judge(part, what its lints look at) → findings
-//! ```
-//!
-//! A part whose inputs are those of the last run has the same findings, which are shared with the memo. Any other part is
-//! judged. The inputs are all that the views of the lints show (`view.rs`):
+//! A part has the same findings if its inputs are the same. These are all that the views of the lints show (`view.rs`):
 //!
 //! | Input | Is the same if |
 //! | --- | --- |
@@ -27,29 +12,6 @@
 //! | The time | it is before the next change of a validity (`validity.rs`), and after the part was judged |
 //!
 //! Levels are an input, too, through the lints that run: one that is allowed everywhere does not.
-//!
-//! # An example
-//!
-//! Edge `shop` gets another hostport, which edge `campaign` also serves. The part with `shop` has a new Spec: it is judged.
-//! `shop` and `campaign` are a new group of edges with one host: it is judged. The part of `campaign` is judged without the
-//! lints that look at hosts, which another part does now. All other parts are compared, and keep their findings.
-//!
-//! # Alternatives
-//!
-//! Crates for incremental computation were tried on a model of 10,000 edges with 100,000 routes. salsa 0.28 is as fast while
-//! all names stay, but resolves everything after a rename, never frees the inputs of deleted files, and cancels by
-//! unwinding, which this program forbids itself. comemo 0.5 hashes the content of all inputs in each run, which takes
-//! 100 ms where comparing addresses takes 3 ms, and keeps one global cache for each function. Both need more dependencies
-//! than this needs lines. A way around the comparison, which knew the parts that a change concerns, saved some milliseconds,
-//! and each new lint and each new input had to meet its conditions.
-//!
-//! # What it never does
-//!
-//! - It does not decide what is judged: that depends on the inputs alone, so that a run with an empty memo, as each command
-//!   makes it, finds the same in the same order. A property test compares the two.
-//! - It keeps nothing that the last run did not use. Each run takes the old memo and leaves a new one.
-//! - It keeps no findings of lints that look at the whole source or at facts about manifests. These run each time.
-//! - It is not written to the disk, and not shared between sources: the inputs do not name the source.
 
 use std::{mem, sync::Arc};
 
@@ -62,18 +24,14 @@ use super::host_groups::NamedHosts;
 use super::partition::{LintPart, PartLints, PartName};
 use super::validity::next_change;
 use super::world::World;
-use crate::lock::Lock;
 use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
 
 /// Findings with the position of their lint in the table.
 pub(crate) type NumberedFindings = Vec<(usize, Finding)>;
 
-/// The findings of the last run on a source, by their inputs.
+/// The parts of the last run on a source, with their inputs and findings.
 #[derive(Debug, Default)]
-pub(crate) struct LintMemo(Lock<Memo>);
-
-#[derive(Debug, Default)]
-struct Memo {
+pub(crate) struct JudgedParts {
     shared: SharedInputs,
     parts: HashMap<PartName, KnownPart>,
 }
@@ -98,28 +56,27 @@ impl SharedInputs {
     }
 }
 
-impl LintMemo {
-    /// Takes the parts of the last run, if they were judged with the same shared inputs.
-    pub(super) fn take(&self, shared: &SharedInputs) -> HashMap<PartName, KnownPart> {
-        let last = mem::take(&mut *self.0.lock());
-        if last.shared == *shared { last.parts } else { HashMap::default() }
+impl JudgedParts {
+    /// The parts of a run.
+    pub(super) fn new(shared: SharedInputs, parts: HashMap<PartName, KnownPart>) -> Self {
+        Self { shared, parts }
     }
 
-    /// Keeps the parts of a run.
-    pub(super) fn keep(&self, shared: SharedInputs, parts: HashMap<PartName, KnownPart>) {
-        *self.0.lock() = Memo { shared, parts };
+    /// Takes the parts, if they were judged with the same shared inputs.
+    pub(super) fn take(&mut self, shared: &SharedInputs) -> HashMap<PartName, KnownPart> {
+        let last = mem::take(self);
+        if last.shared == *shared { last.parts } else { HashMap::default() }
     }
 
     /// The time from which a lint may report something else about the same resources, or none.
     pub(crate) fn valid_until(&self) -> Option<Timestamp> {
-        self.0.lock().parts.values().filter_map(|part| part.until).min()
+        self.parts.values().filter_map(|part| part.until).min()
     }
 
     /// The findings of each part. Those of a part that is not judged again are the same allocation.
     #[cfg(test)]
     pub(crate) fn outputs(&self) -> Vec<Arc<NumberedFindings>> {
-        let memo = self.0.lock();
-        memo.parts.values().map(|part| Arc::clone(&part.findings)).collect()
+        self.parts.values().map(|part| Arc::clone(&part.findings)).collect()
     }
 }
 
