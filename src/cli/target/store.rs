@@ -9,7 +9,6 @@ use crate::cli::store::store_args::{StoreArgs, snapshot_of};
 use crate::manifest::tree::Recorder;
 use crate::plan::{Detail, DigestProtection, PlanConditions, SavedPlan};
 use crate::reconcile::run::plan_cache;
-use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::sync_loop::plan_drift;
 use crate::reconcile::{commit_speculative, plan};
 use crate::store::{Attempt, Outcome};
@@ -74,8 +73,8 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
         return;
     }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
-    let done = FinishedRun::judged_now(planned, revision, options);
-    plan_cache::save(&on_disk, options, recorder, &done);
+    let until = options.lints.valid_until(&planned.desired);
+    plan_cache::save(&on_disk, options, recorder, planned, revision, until);
 }
 
 impl StoreTarget {

@@ -4,7 +4,6 @@ use std::{fs, path::Path};
 
 use super::incremental::{options, said, shown};
 use crate::model::{Key, Operation, Snapshot};
-use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::{Options, Prepared};
 use crate::store::clock;
 
@@ -119,9 +118,8 @@ fn findings_that_are_kept_hold_as_long_as_those_of_all() {
         logins(folder.path(), years);
         let again = Prepared::load_again(options(folder.path(), false), last);
         let planned = again.plan(&snapshot);
-        let until = again.done(&planned, snapshot.revision).until;
-        let from_all = FinishedRun::judged_now(&planned, snapshot.revision, &again.options).until;
-        assert_eq!(until, from_all, "{years:?}");
+        let until = again.valid_until(&planned);
+        assert_eq!(until, again.options.lints.valid_until(&planned.desired), "{years:?}");
         assert_eq!(until, format!("{first}-01-01T00:00:00Z").parse().ok(), "{}", said(&planned));
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
         snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;

@@ -6,7 +6,6 @@ use super::incremental::{self, Dice};
 use crate::manifest::tree::{Disk, Recorder, Tree};
 use crate::model::{Diagnostic, DigestKey, Operation, Snapshot};
 use crate::reconcile::run::plan_cache;
-use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::{Options, PlanResult, Prepared};
 use crate::store::{OnDisk, clock};
 
@@ -42,12 +41,8 @@ impl Runs {
     }
 
     fn remember(&self, recorder: &Recorder, options: &Options, planned: &PlanResult) {
-        plan_cache::save(
-            &self.store,
-            options,
-            recorder,
-            &FinishedRun::judged_now(planned, self.snapshot.revision, options),
-        );
+        let until = options.lints.valid_until(&planned.desired);
+        plan_cache::save(&self.store, options, recorder, planned, self.snapshot.revision, until);
     }
 
     /// Plans from scratch, and checks what is remembered against that.

@@ -41,7 +41,7 @@ pub(super) fn findings(
         others: &resolved.others,
         manifests: &resolved.facts,
         now,
-        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::EXPIRY_DAYS),
+        expiry_days: lints.expiry_days(),
         allowed_labels: lints.allowed_labels.as_ref(),
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());

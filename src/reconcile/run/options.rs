@@ -3,12 +3,13 @@
 use unicode_normalization::is_nfkc;
 
 use super::cancel::Cancel;
+use crate::lint::validity::findings_valid_until;
 use crate::lint::{self, Level};
 use crate::manifest::load::reader::{lint_level, unknown_lint};
 use crate::manifest::resolve::ResolveOptions;
 use crate::manifest::tree::{Disk, GitCommitDetails};
-use crate::model::Path;
 use crate::model::claim::check_source_name;
+use crate::model::{Desired, Path};
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::prelude::*;
 use crate::syntax::text::{has_token, is_invisible};
@@ -142,6 +143,16 @@ impl LintLevels {
             levels.insert(name.clone(), lint_level(level).map_err(|fault| fault.at(path))?);
         }
         Ok(Self { levels, allowed_labels, certificate_expiry_days: None })
+    }
+
+    /// How many days before a certificate expires it is reported.
+    pub(super) fn expiry_days(&self) -> u32 {
+        self.certificate_expiry_days.unwrap_or(lint::EXPIRY_DAYS)
+    }
+
+    /// The time from which lints may report something else about resources that are judged now.
+    pub(crate) fn valid_until(&self, desired: &BTreeMap<Key, Desired>) -> Option<Timestamp> {
+        findings_valid_until(desired, clock::now(), self.expiry_days())
     }
 }
 

@@ -35,7 +35,6 @@ use crate::manifest::tree::{ReadDigests, Recorder};
 use crate::model::{DigestKey, Place, SourceFile, build};
 use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
-use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::store::{OnDisk, ids, read_beside, write_beside};
 
 /// The file, next to the files of the store.
@@ -94,12 +93,18 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
     Some(PlanResult { diagnostics, plan: Some(plan), files, tests, ..PlanResult::default() })
 }
 
-/// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of its
-/// revision.
-pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) -> Option<()> {
+/// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of the
+/// revision that the run left. From `until` on, lints may report something else.
+pub(crate) fn save(
+    store: &OnDisk,
+    options: &Options,
+    recorder: &Recorder,
+    planned: &PlanResult,
+    revision: u64,
+    until: Option<Timestamp>,
+) -> Option<()> {
     // Without a key, the digests would give away short secrets.
     let key = store.digest_key.as_ref()?;
-    let FinishedRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
     let named = by_name(&planned.files);
     let run = CachedRun {

@@ -42,7 +42,6 @@ use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
 use crate::reconcile::sync_loop::clock::Clock;
-use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::routing::routed_state::RoutedState;
 
 /// Loaded manifests, which can be planned on any revision.
@@ -194,12 +193,12 @@ impl Prepared {
         self.memo().is_some_and(|memo| memo.resolved.as_ref().is_some_and(holds))
     }
 
-    /// The run that has just judged and planned this, after which the store is at a revision.
-    pub(crate) fn done<'a>(&self, planned: &'a PlanResult, revision: u64) -> FinishedRun<'a> {
+    /// The time from which lints may report something else about a plan that was judged just now.
+    pub(crate) fn valid_until(&self, planned: &PlanResult) -> Option<Timestamp> {
         match &self.memo {
             // Each part knows it since it was judged.
-            Some(memo) => FinishedRun { planned, revision, until: memo.lock().judged.valid_until() },
-            None => FinishedRun::judged_now(planned, revision, &self.options),
+            Some(memo) => memo.lock().judged.valid_until(),
+            None => self.options.lints.valid_until(&planned.desired),
         }
     }
 

@@ -1,32 +1,10 @@
 //! The result of a loop's last sync, as long as it is valid.
 
 use super::clock::Clock;
-use crate::lint;
-use crate::lint::validity::findings_valid_until;
 use crate::reconcile::prelude::*;
-use crate::reconcile::run::options::Options;
-use crate::reconcile::run::plan_result::PlanResult;
 
 /// The interval of full runs, even without changes.
 const LONGEST_FRESHNESS: Duration = Duration::from_secs(3600);
-
-/// A run that is over.
-pub(crate) struct FinishedRun<'a> {
-    /// The plan.
-    pub planned: &'a PlanResult,
-    /// The revision of the store after it.
-    pub revision: u64,
-    /// The time from which lints may report something else.
-    pub until: Option<Timestamp>,
-}
-
-impl<'a> FinishedRun<'a> {
-    /// A run that judged the manifests just now.
-    pub(crate) fn judged_now(planned: &'a PlanResult, revision: u64, options: &Options) -> Self {
-        let days = options.lints.certificate_expiry_days.unwrap_or(lint::EXPIRY_DAYS);
-        Self { planned, revision, until: findings_valid_until(&planned.desired, clock::now(), days) }
-    }
-}
 
 /// A record that the store matched the folder.
 pub(super) struct Freshness {

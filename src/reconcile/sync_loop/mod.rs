@@ -44,7 +44,7 @@ pub(crate) mod attempt_notes;
 pub(crate) mod clock;
 pub(crate) mod condition;
 pub(crate) mod drift_policy;
-pub(crate) mod freshness;
+mod freshness;
 pub(crate) mod health;
 pub(crate) mod known_condition;
 pub(crate) mod open_writes;

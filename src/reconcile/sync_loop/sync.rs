@@ -147,12 +147,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.
     fn remember(&self, prepared: &Prepared, planned: &PlanResult, revision: u64) -> Option<Freshness> {
-        let done = prepared.done(planned, revision);
-        let freshness = planned.settles().then(|| Freshness::new(revision, done.until, &self.clock));
+        let until = prepared.valid_until(planned);
+        let freshness = planned.settles().then(|| Freshness::new(revision, until, &self.clock));
         if !self.options.tree.has_surrounding()
             && let Some(on_disk) = self.store.on_disk(revision)
         {
-            plan_cache::save(&on_disk, &self.options, &self.recorder, &done);
+            plan_cache::save(&on_disk, &self.options, &self.recorder, planned, revision, until);
         }
         freshness
     }
