@@ -203,6 +203,7 @@ pub(super) struct Loop<F> {
 }
 
 /// How a turn of the loop ended.
+#[derive(Clone, Copy)]
 enum TurnEnd {
     /// The source was synced, with any result.
     Synced,
@@ -216,15 +217,11 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Syncs again and again until it is asked to stop. `synced` gets a message after the first sync.
     pub(super) fn run(&mut self, received: &Receiver<Signal>, synced: oneshot::Sender<()>) {
         let _end = EndNotice(Arc::clone(&self.handle));
-        let (mut synced, mut rested) = (Some(synced), None);
+        let (mut synced, mut end) = (Some(synced), TurnEnd::Synced);
         loop {
             self.handle.status.begin_sync();
             self.fetch();
-            let end = self.turn(rested);
-            rested = match end {
-                TurnEnd::Rests(rest) => Some(rest),
-                TurnEnd::Synced | TurnEnd::Waits(_) => None,
-            };
+            end = self.turn(end);
             // A sync that waits for a file has not finished.
             if !matches!(end, TurnEnd::Waits(_)) {
                 self.handle.status.end_sync();
@@ -232,7 +229,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                     let _ = synced.send(());
                 }
             }
-            if self.handle.is_stopping() || !self.wait(received, &end) {
+            if self.handle.is_stopping() || !self.wait(received, end) {
                 return;
             }
         }
@@ -240,9 +237,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Waits until the next sync: for an event, for its time, or until the paths lead elsewhere. Returns false if the loop
     /// should stop.
-    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> bool {
+    fn wait(&self, received: &Receiver<Signal>, end: TurnEnd) -> bool {
         let (now, idle_wait) = (self.clock.now(), self.idle_wait());
-        let mut schedule = match *end {
+        let mut schedule = match end {
             TurnEnd::Synced => Schedule::within(now, idle_wait),
             TurnEnd::Waits(time) => Schedule::within(now, time.min(idle_wait)),
             TurnEnd::Rests(time) => Schedule::rest(now, time),
@@ -278,27 +275,17 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Syncs once and catches a panic. `rested` is the pause after the last one.
-    fn turn(&mut self, rested: Option<Duration>) -> TurnEnd {
+    /// Syncs once and catches a panic. `last` is how the turn before this one ended.
+    fn turn(&mut self, last: TurnEnd) -> TurnEnd {
         let handle = Arc::clone(&self.handle);
         let _running = handle.running();
         self.handle.health.begin();
         let began = Instant::now();
         // A panic loses at most this loop's state: the store changes only by atomic commits.
         let end = match catch_unwind(AssertUnwindSafe(|| self.sync())) {
-            Ok(None) => TurnEnd::Synced,
-            Ok(Some(time)) => TurnEnd::Waits(time),
-            Err(_) => TurnEnd::Rests(rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST))),
+            Ok(end) => end,
+            Err(_) => TurnEnd::Rests(self.rest(last, began)),
         };
-        if let TurnEnd::Rests(rest) = end {
-            self.freshness = None;
-            measure("panicked", began);
-            tracing::error!(source = handle.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
-            let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the sync panicked");
-            let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
-            // The manifests or the report may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.fail(found)));
-        }
         handle.status.notice(&self.quiescence.notices());
         let time = match end {
             TurnEnd::Synced => self.idle_wait(),
@@ -307,6 +294,22 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         handle.status.waits(self.clock.time(), time);
         self.handle.health.end();
         end
+    }
+
+    /// Reports that a sync panicked. Returns how long to rest: longer if the turn before it panicked, too.
+    fn rest(&mut self, last: TurnEnd, began: Instant) -> Duration {
+        let rest = match last {
+            TurnEnd::Rests(rest) => (rest * 2).min(LONGEST_REST),
+            TurnEnd::Synced | TurnEnd::Waits(_) => FIRST_REST,
+        };
+        self.freshness = None;
+        measure("panicked", began);
+        tracing::error!(source = self.handle.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
+        let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the sync panicked");
+        let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
+        // The manifests or the report may have panicked.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.fail(found)));
+        rest
     }
 }
 

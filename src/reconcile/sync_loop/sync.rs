@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Loop;
 use super::drift_policy::DriftPolicy;
 use super::freshness::Freshness;
 use super::resource_fight::{Fight, reverted};
 use super::status::RunFindings;
 use super::write_quiescence::ReadingCheck;
+use super::{Loop, TurnEnd};
 use crate::manifest::tree::changed_while_read;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::apply::measure;
@@ -21,34 +21,50 @@ use crate::reconcile::run::spans::SyncSpan;
 use crate::reconcile::run::stages::Prepared;
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
-    /// Syncs the store with the source. Returns how long to wait if a file is still being written.
-    pub(super) fn sync(&mut self) -> Option<Duration> {
+    /// Syncs the store with the source, unless a file is still being written.
+    pub(super) fn sync(&mut self) -> TurnEnd {
         self.folders.refresh(&self.options.source);
         // Before the suspension is checked: whichever comes later cancels the run.
         let options = Options { cancel: self.handle.begin_run(), ..self.options.clone() };
         self.handle.end_suspension();
         let is_suspended = self.handle.note_suspension();
         if let Some(left) = self.quiescence.left(self.clock.moment()) {
-            return Some(left);
+            return TurnEnd::Waits(left);
         }
         if let Err(unknown) = self.handle.find_lineage() {
             self.fail(vec![unknown]);
-            return None;
+            return TurnEnd::Synced;
         }
         let began = Instant::now();
         self.recorder.begin_sync();
         if self.confirm_last(began) || self.confirm_cached(began).is_some() {
-            return None;
+            return TurnEnd::Synced;
         }
         let span = SyncSpan::start(&self.options.source);
         let prepared = Prepared::load_again(options, self.prepared.take()).with_clock(self.clock.clone());
-        let is_part = self.handle.is_stopping();
-        let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
         // If what was read is not applied, the next sync must not take the files for unchanged.
         self.freshness = None;
-        let mut wait = None;
-        match check {
-            Some(ReadingCheck::Complete) => match self.reconcile(&prepared, is_suspended) {
+        let end = self.sync_reading(&prepared, is_suspended, span);
+        self.prepared = Some(prepared);
+        end
+    }
+
+    /// Syncs the store with what was read, if that is complete.
+    fn sync_reading(&mut self, prepared: &Prepared, is_suspended: bool, span: SyncSpan) -> TurnEnd {
+        if self.handle.is_stopping() {
+            span.set_result("cancelled");
+            return TurnEnd::Synced;
+        }
+        match self.quiescence.check(self.recorder.files_read(), self.clock.moment()) {
+            ReadingCheck::Wait(time) => {
+                span.set_result("waiting");
+                return TurnEnd::Waits(time);
+            }
+            ReadingCheck::Torn(path) => {
+                span.set_result("failed");
+                self.fail(vec![changed_while_read(&path)]);
+            }
+            ReadingCheck::Complete => match self.reconcile(prepared, is_suspended) {
                 Some((run, freshness)) => {
                     span.end(run.report.result(), commit_of(&run.author), self.store.snapshot().revision);
                     self.note_repairs(&run.report);
@@ -57,18 +73,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 }
                 None => span.set_result("cancelled"),
             },
-            Some(ReadingCheck::Wait(time)) => {
-                span.set_result("waiting");
-                wait = Some(time);
-            }
-            Some(ReadingCheck::Torn(path)) => {
-                span.set_result("failed");
-                self.fail(vec![changed_while_read(&path)]);
-            }
-            None => span.set_result("cancelled"),
         }
-        self.prepared = Some(prepared);
-        wait
+        TurnEnd::Synced
     }
 
     /// Records that a run has failed before its plan.
