@@ -21,7 +21,7 @@ use super::scope::NameScope;
 use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
-use crate::model::{Entry, Severity, rules};
+use crate::model::{Entry, rules};
 use crate::tenancy;
 
 /// A source as a run has resolved it.
@@ -142,7 +142,7 @@ impl LastResolution {
     fn affected<'l>(&'l self, loaded: &'l Loaded) -> Option<(Vec<KeyedDeclaration<'l>>, Vec<String>)> {
         let (mut former, mut changed_sets, mut reread_sets) = (HashMap::new(), HashSet::default(), Vec::new());
         for (read, earlier) in loaded.changed_since(&self.loaded) {
-            if read.diagnostics.iter().any(|it| it.severity == Severity::Error) {
+            if read.diagnostics.iter().any(Diagnostic::is_error) {
                 return None;
             }
             former.extend(earlier.declared.resources.iter().map(Arc::as_ptr).zip(&read.declared.resources));

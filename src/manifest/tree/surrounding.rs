@@ -25,7 +25,7 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use super::file_stamp::NotedFile;
 use super::manifest_tree::{Tree, TreeFiles};
 use crate::manifest::resolve::origin::ManifestFile;
-use crate::model::{Diagnostic, Fault, Severity};
+use crate::model::{Diagnostic, Fault};
 
 /// The meaning of a value that is unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl SurroundedTree {
 /// A diagnostic of a surrounding manifest, if it is an error: warnings are for the owner of the manifest.
 pub(crate) fn surrounding_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
     let message = format!("in the surrounding manifests: {}", diagnostic.message);
-    (diagnostic.severity == Severity::Error).then_some(Diagnostic { is_surrounding: true, message, ..diagnostic })
+    diagnostic.is_error().then_some(Diagnostic { is_surrounding: true, message, ..diagnostic })
 }
 
 /// The file of a tree that a diagnostic is about.

@@ -224,6 +224,11 @@ impl Diagnostic {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
     }
 
+    /// Whether the diagnostic is an error.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// Whether the diagnostic counts as a finding with a severity. The line that counts known findings is not a finding
     /// (D114).
     pub(crate) fn counts_as(&self, severity: Severity) -> bool {

@@ -1,6 +1,6 @@
 //! The diagnostics of a report and their places, as several formats show them.
 
-use crate::model::{Diagnostic, Place, Severity};
+use crate::model::{Diagnostic, Place};
 use crate::plan::report::Report;
 
 /// The diagnostics of the manifests, then the refusals of the plan.
@@ -12,11 +12,11 @@ pub(super) fn everything(report: &Report) -> impl Iterator<Item = &Diagnostic> {
 /// choice, not in the order.
 pub(super) fn limited(report: &Report, most: usize) -> (Vec<&Diagnostic>, usize) {
     let all: Vec<&Diagnostic> = everything(report).collect();
-    let errors = all.iter().filter(|it| it.severity == Severity::Error).count();
+    let errors = all.iter().filter(|it| it.is_error()).count();
     let (mut errors, mut warnings) = (errors.min(most), most.saturating_sub(errors));
     let total = all.len();
     let chosen = all.into_iter().filter(|it| {
-        let left = if it.severity == Severity::Error { &mut errors } else { &mut warnings };
+        let left = if it.is_error() { &mut errors } else { &mut warnings };
         let has_room = *left > 0;
         *left = left.saturating_sub(1);
         has_room

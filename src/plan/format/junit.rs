@@ -9,7 +9,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::diagnostics::position;
 use super::verdict::{store_note, summary};
-use crate::model::{Cause, Code, Diagnostic, JsonError, Name, Severity};
+use crate::model::{Cause, Code, Diagnostic, JsonError, Name};
 use crate::plan::behaviour;
 use crate::plan::proof_report::InvariantProof;
 use crate::plan::report::Report;
@@ -145,7 +145,7 @@ fn legal_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
 }
 
 fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
-    let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
+    let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.is_error());
     case("manifest", name, &failures, lines(&warnings))
 }
 

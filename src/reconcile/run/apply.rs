@@ -62,7 +62,7 @@ fn apply_with(
         return Err(ApplyError::Refused(vec![refusal.help("set the values, and plan again without --secrets=assume")]));
     }
     let Some(plan) = &planned.plan else {
-        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        let errors = planned.diagnostics.iter().filter(|it| it.is_error());
         return Err(ApplyError::Refused(errors.cloned().collect()));
     };
     if !plan.refusals.is_empty() {

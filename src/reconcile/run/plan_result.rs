@@ -108,19 +108,19 @@ impl PlanResult {
 
     /// Whether the manifests have errors.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+        self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
     /// Whether nothing but invariants stands against the plan. What it would do can then still be told.
     pub(crate) fn is_refused_by_invariants(&self) -> bool {
         let of_invariants = [Code::InvariantBroken, Code::InvariantUnproven].map(Name::Code);
-        let mut errors = self.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        let mut errors = self.diagnostics.iter().filter(|it| it.is_error());
         self.plan.is_none() && self.has_errors() && errors.all(|it| of_invariants.contains(&it.code))
     }
 
     /// Whether route tests fail, and the manifests have no other errors.
     pub(crate) fn fails_only_tests(&self) -> bool {
-        let mut errors = self.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        let mut errors = self.diagnostics.iter().filter(|it| it.is_error());
         self.has_errors() && errors.all(|it| it.code == Name::Code(Code::RouteTestFailed))
     }
 

@@ -117,7 +117,7 @@ impl RunReport {
     /// The reason for the loop's condition (D33).
     pub(crate) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &PlanResult| {
-            let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
+            let count = planned.diagnostics.iter().filter(|it| it.is_error()).count();
             format!("{} in the manifests", number_of(count, "error"))
         };
         match self {

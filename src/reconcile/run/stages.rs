@@ -218,7 +218,7 @@ impl Prepared {
     /// if the manifests have errors, with which `plan` ends. The run of a caller who may make them resolves and compares again,
     /// because it plans from its own snapshot.
     pub(crate) fn unjudged_changes(&self, snapshot: &Snapshot) -> Option<Plan> {
-        let is_faulty = self.loaded.diagnostics.iter().any(|it| it.severity == Severity::Error);
+        let is_faulty = self.loaded.diagnostics.iter().any(Diagnostic::is_error);
         if is_faulty || self.options.cancel.is_cancelled() {
             return None;
         }
@@ -331,9 +331,6 @@ impl Prepared {
 
     /// Runs the route tests on the state that a plan leaves. If one of them fails, there is no plan to apply.
     fn tested(&self, mut end: PlanEnd, snapshot: &Snapshot) -> PlanEnd {
-        if !self.runs_tests || self.loaded.tests.is_empty() {
-            return end;
-        }
         let source = &self.options.source;
         let stored = RoutedState::stored(snapshot, source);
         let state = match &end.plan {
@@ -342,17 +339,22 @@ impl Prepared {
             // A plan that is refused was not tried.
             _ => RoutedState { desired: Some(&end.resolved.desired), ..stored },
         };
-        let stops = || self.options.cancel.is_cancelled();
-        let (tests, found) = stage("test", || run_tests(&self.loaded, state, stops));
-        if stops() {
-            return PlanEnd::without_plan(end.resolved.cancelled(), end.differing);
-        }
-        end.tests = tests;
-        if found.iter().any(|it| it.severity == Severity::Error) {
+        let Some((tests, found)) = self.test(state) else { return end };
+        if found.iter().any(Diagnostic::is_error) {
             end.plan = None;
         }
         end.resolved.diagnostics.extend(found);
-        PlanEnd { resolved: end.resolved.capped(), ..end }
+        PlanEnd { resolved: end.resolved.capped(), tests, ..end }
+    }
+
+    /// Runs the route tests on a state. Returns the results and what is not as expected, or none if there is nothing to run.
+    fn test(&self, state: RoutedState<'_>) -> Option<(TestRun, Vec<Diagnostic>)> {
+        if !self.runs_tests || self.loaded.tests.is_empty() {
+            return None;
+        }
+        let stops = || self.options.cancel.is_cancelled();
+        let tested = stage("test", || run_tests(&self.loaded, state, stops));
+        Some(if stops() { (TestRun::default(), vec![cancelled()]) } else { tested })
     }
 
     /// Judges what a plan opens, and runs the route tests on the state that it leaves, once a part of it was left out. If one of
@@ -361,17 +363,9 @@ impl Prepared {
         if let Some(plan) = &mut planned.plan {
             judge_exposure(&planned.origins, &self.options.lints, plan);
         }
-        if !self.runs_tests || self.loaded.tests.is_empty() {
-            return planned;
-        }
         let after = planned.tried.as_ref().map_or(snapshot, |tried| tried.after());
-        let stops = || self.options.cancel.is_cancelled();
-        let state = RoutedState::stored(after, &self.options.source);
-        let (tests, mut found) = stage("test", || run_tests(&self.loaded, state, stops));
-        if stops() {
-            found.push(cancelled());
-        }
-        if found.iter().any(|it| it.severity == Severity::Error) {
+        let Some((tests, found)) = self.test(RoutedState::stored(after, &self.options.source)) else { return planned };
+        if found.iter().any(Diagnostic::is_error) {
             planned.plan = None;
         }
         planned.diagnostics.retain(|it| it.code != Name::Code(Code::RouteTestFailed));
@@ -386,7 +380,7 @@ impl Prepared {
         // Only the rest is applied. Lints at level `deny` apply to it as a whole: one broken file must not disable them.
         // Findings that are already known are dropped with the other duplicates.
         let (found, denied) = findings(&resolved, &self.loaded.raised_lints, true, now, &self.options.lints, None);
-        resolved.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+        resolved.diagnostics.extend(found.into_iter().filter(Diagnostic::is_error));
         resolved.faulty = denied.into_iter().collect();
         loop {
             resolved.set_aside();

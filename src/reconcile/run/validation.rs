@@ -12,7 +12,7 @@ use crate::store::CommitRefusals;
 impl Resolution {
     /// Whether any finding is an error.
     pub(super) fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+        self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
     /// Marks a cancelled run, which has no plan.
