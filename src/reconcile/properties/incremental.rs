@@ -222,6 +222,38 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
     Options { isolate, ..Options::new(Disk::new([folder])) }
 }
 
+/// A source that is followed: each run takes over what the last one left.
+pub(super) struct Followed {
+    options: Options,
+    pub last: Option<Prepared>,
+    /// The state of the store.
+    pub snapshot: Snapshot,
+}
+
+impl Followed {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, last: None, snapshot: Snapshot::default() }
+    }
+
+    /// Plans what is there now.
+    pub(super) fn plan(&mut self) -> PlanResult {
+        let again = Prepared::load_again(self.options.clone(), self.last.take());
+        let planned = again.plan(&self.snapshot);
+        self.last = Some(again);
+        planned
+    }
+
+    /// Plans what is there now as from scratch, and applies the plan.
+    pub(super) fn sync(&mut self, case: &str) -> PlanResult {
+        let planned = self.plan();
+        let scratch = Prepared::load(self.options.clone()).plan(&self.snapshot);
+        assert_eq!(shown(&planned), shown(&scratch), "{case}");
+        let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
+        self.snapshot = self.snapshot.apply(&operations, clock::now()).unwrap().0;
+        planned
+    }
+}
+
 /// Plans again on what the last run left. Also returns how many parts the lints judged, and how many they knew.
 fn plan_again(again: &Prepared, snapshot: &Snapshot) -> (PlanResult, usize, usize) {
     let outputs = || again.memo().map(|memo| memo.judged.outputs()).unwrap_or_default();
@@ -369,16 +401,11 @@ fn a_change_of_what_an_edge_requires_reaches_its_routes() {
                 apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  hostports: ['shop.example.com:443']\n  \
                 required_modules: [base]\n  routes: [{name: r, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}}]\n";
     fs::write(folder.path().join("a.yaml"), text).unwrap();
-    let first = Prepared::load_again(options(folder.path(), false), None);
-    let planned = first.plan(&Snapshot::default());
-    let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
-    assert_eq!(operations.len(), 2, "{}", said(&planned));
-    let snapshot = Snapshot::default().apply(&operations, clock::now()).unwrap().0;
+    let mut source = Followed::new(options(folder.path(), false));
+    let planned = source.sync("0");
+    assert_eq!(planned.plan.as_ref().map(|plan| plan.operations().len()), Some(2), "{}", said(&planned));
     fs::write(folder.path().join("a.yaml"), text.replace("X-A: '0'", "X-A: '1'")).unwrap();
-    let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
-    let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
-    assert_eq!(shown(&again), shown(&scratch));
-    let changes = again.plan.map(|plan| plan.changes).unwrap_or_default();
+    let changes = source.sync("1").plan.map(|plan| plan.changes).unwrap_or_default();
     let kinds: Vec<Kind> = changes.iter().map(|change| change.key.kind).collect();
     assert_eq!(kinds, [Kind::HttpsEdge, Kind::HttpsEdgeRoute]);
 }
@@ -405,11 +432,13 @@ fn a_certificate_of_another_source_that_is_no_longer_presented_is_told() {
         ("hostports: ['shop.example.com:443'], certificates_from: [theirs]", "hostports: ['shop.example.com:443']"),
         (other_host, "hostports: ['shop.example.com:443']"),
     ] {
-        fs::write(folder.path().join("a.yaml"), edge(before)).unwrap();
-        let first = Prepared::load_again(options(folder.path(), false), None);
-        assert!(!said(&first.plan(&snapshot)).contains("no certificate"), "{before}");
-        fs::write(folder.path().join("a.yaml"), edge(after)).unwrap();
-        let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
-        assert!(said(&again).contains("no certificate of this source covers"), "{before}: {}", said(&again));
+        let mut source = Followed { snapshot: snapshot.clone(), ..Followed::new(options(folder.path(), false)) };
+        let mut said_of = |fields: &str| {
+            fs::write(folder.path().join("a.yaml"), edge(fields)).unwrap();
+            said(&source.plan())
+        };
+        assert!(!said_of(before).contains("no certificate"), "{before}");
+        let found = said_of(after);
+        assert!(found.contains("no certificate of this source covers"), "{before}: {found}");
     }
 }
