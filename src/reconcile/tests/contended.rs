@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::manifest::tree::{Sent, SentFile};
+use super::manifests;
 use crate::model::{Author, HttpsEdge, Key, Kind, Operation};
-use crate::reconcile::run::decision::{self, RunMode};
+use crate::reconcile::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::{Options, Prepared};
 use crate::store::commit::batch::Batch;
 use crate::store::engine::{Engine, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::memory::MemoryEngine;
@@ -72,20 +71,13 @@ impl MemoryBacked for HeldEngine {
     }
 }
 
-/// An edge in the manifests of `shop`.
-fn prepared(metadata: &str) -> Prepared {
+/// Runs an edge in the manifests of `shop`.
+fn run(store: &Store, metadata: &str) -> RunResult {
     let text = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\n\
          spec: {{hostports: ['one.example.com:443'], metadata: {metadata}}}\n"
     );
-    let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
-    Prepared::load(Options { source: "shop".into(), ..Options::new(tree) })
-}
-
-fn run(store: &Store, metadata: &str) -> RunResult {
-    let (drift, rests_until) = (DriftPolicy::Warn, None);
-    let mode = RunMode::Apply { drift, rests_until, content: None, changed_values: &[], may_apply: &|| true };
-    decision::run(store, &prepared(metadata), mode, |_, _| {})
+    super::run(store, Options { source: "shop".into(), ..Options::new(manifests(text)) }, DriftPolicy::Warn)
 }
 
 fn commit(store: &Store, operation: Operation) {

@@ -1,15 +1,13 @@
 //! A plan without the drift is judged by the state that it leaves, not by the one of the whole plan.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use super::manifests;
 use crate::lint::Level;
-use crate::manifest::tree::{Sent, SentFile};
 use crate::model::{HttpsEdgeRoute, Kind, Name};
 use crate::plan::DeletionBudget;
 use crate::reconcile::prelude::*;
-use crate::reconcile::run::decision::{self, RunMode};
 use crate::reconcile::run::options::{LintLevels, Options};
 use crate::reconcile::run::report::RunReport;
-use crate::reconcile::run::stages::Prepared;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::store::Commit;
 
@@ -39,13 +37,9 @@ fn run(store: &Store, routes: &[(&str, &str)], test: &str, lints: &LintLevels) -
          spec: {{hostports: ['one.example.com:443'], routes: [{}]}}\n{test}",
         routes.join(", ")
     );
-    let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
     let budget = DeletionBudget::Percent(100.0);
-    let options = Options { source: "shop".into(), lints: lints.clone(), budget, ..Options::new(tree) };
-    let prepared = Prepared::load(options);
-    let (drift, rests_until) = (DriftPolicy::Warn, None);
-    let mode = RunMode::Apply { drift, rests_until, content: None, changed_values: &[], may_apply: &|| true };
-    decision::run(store, &prepared, mode, |_, _| {}).report
+    let options = Options { source: "shop".into(), lints: lints.clone(), budget, ..Options::new(manifests(text)) };
+    super::run(store, options, DriftPolicy::Warn).report
 }
 
 /// A store where somebody has taken the restriction from the route `all`, beside the route `admin`.

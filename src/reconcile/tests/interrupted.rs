@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::manifests;
 use crate::manifest::ManifestFile;
-use crate::manifest::tree::{Sent, SentFile, Tree};
+use crate::manifest::tree::Tree;
 use crate::model::{Author, Code, Diagnostic, Fault};
 use crate::reconcile::run::decision::{RunMode, run};
 use crate::reconcile::run::report::RunReport;
@@ -31,16 +32,14 @@ struct StuckTree {
     waits: Mutex<Receiver<()>>,
 }
 
-fn manifests() -> Sent {
-    let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {hostports: ['one.example.com:443']}\n";
-    Sent::new(vec![SentFile::new("shop.yaml", text)], None)
-}
+const EDGE: &str =
+    "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {hostports: ['one.example.com:443']}\n";
 
 impl Tree for StuckTree {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let _ = self.reading.lock().unwrap().send(());
         let _ = self.waits.lock().unwrap().recv();
-        manifests().manifests()
+        manifests(EDGE).manifests()
     }
 
     fn commit(&self) -> Option<String> {
@@ -105,7 +104,7 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
 fn a_status_tells_of_a_loop_that_has_ended_unless_it_was_asked_to() {
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(store).unwrap());
-    let (source, (signals, _received)) = (source(Arc::new(manifests())), channel());
+    let (source, (signals, _received)) = (source(Arc::new(manifests(EDGE))), channel());
     let handle = SourceHandle::new(&source, suspensions, signals, None, Clock::default());
     handle.health.result(Reason::InSync, "1 unchanged".to_owned(), 1);
     assert_eq!(handle.shown_condition(), handle.health.condition());
@@ -121,7 +120,7 @@ fn a_status_tells_of_a_loop_that_has_ended_unless_it_was_asked_to() {
 fn a_plan_is_not_committed_after_a_suspension() {
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
-    let tree: Arc<dyn Tree> = Arc::new(manifests());
+    let tree: Arc<dyn Tree> = Arc::new(manifests(EDGE));
     let source = source(tree);
     let (signals, _received) = channel();
     let handle = SourceHandle::new(&source, Arc::clone(&suspensions), signals, None, Clock::default());

@@ -1,16 +1,14 @@
 //! What a run puts back although its policy leaves the changes of others: required modules, and both parts of a replacement.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use crate::manifest::tree::{Sent, SentFile};
+use super::manifests;
 use crate::model::{HttpsEdgeRoute, Kind};
 use crate::plan::DeletionBudget;
 use crate::reconcile::prelude::*;
-use crate::reconcile::run::decision::{self, RunMode};
 use crate::reconcile::run::options::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::run::rollback::Rollback;
-use crate::reconcile::run::stages::Prepared;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::{ApplyError, PlanResult};
 use crate::store::{Commit, Query};
@@ -56,11 +54,8 @@ fn edge_with_authority(pem: &str, description: &str) -> String {
 }
 
 fn run(store: &Store, source: &str, text: &str, drift: DriftPolicy) -> RunResult {
-    let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
     let budget = DeletionBudget::Percent(100.0);
-    let prepared = Prepared::load(Options { source: source.into(), budget, ..Options::new(tree) });
-    let mode = RunMode::Apply { drift, rests_until: None, content: None, changed_values: &[], may_apply: &|| true };
-    decision::run(store, &prepared, mode, |_, _| {})
+    super::run(store, Options { source: source.into(), budget, ..Options::new(manifests(text)) }, drift)
 }
 
 /// Applies manifests, and returns the revision.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use super::manifests;
 use super::paused::PausedTime;
 use crate::lint;
 use crate::manifest::ManifestFile;
-use crate::manifest::tree::{Sent, SentFile, Tree};
+use crate::manifest::tree::Tree;
 use crate::model::{Author, Code, Diagnostic, Fault, Name};
 use crate::reconcile::Options;
 use crate::reconcile::run::report::RunReport;
@@ -47,7 +48,7 @@ impl Tree for ScriptedTree {
         self.reads.lock().unwrap().push(self.paused.passed().as_secs());
         let text = self.text.lock().unwrap().clone();
         assert_ne!(text, PANICS, "on purpose");
-        Sent::new(vec![SentFile::new("shop.yaml", text)], None).manifests()
+        manifests(text).manifests()
     }
 
     fn commit(&self) -> Option<String> {
