@@ -72,8 +72,16 @@ struct WrittenResource {
     name: String,
     /// The revision that changed it last.
     revision: u64,
-    /// The drift of the resource, once it was looked up.
-    drift: Option<Option<Drift>>,
+    drift: WrittenDrift,
+}
+
+/// The drift of a resource that others have written.
+enum WrittenDrift {
+    /// Nobody has asked since it was written.
+    NotLookedUp,
+    /// There is none: the resource is as its source applied it.
+    InSync,
+    Drifted(Drift),
 }
 
 impl RecentDrift {
@@ -208,7 +216,7 @@ impl ReadRecords {
                 continue;
             }
             let name = snapshot.full_name_at(&key, change.name.as_deref().unwrap_or_default());
-            self.written.insert(key, WrittenResource { source, name, revision, drift: None });
+            self.written.insert(key, WrittenResource { source, name, revision, drift: WrittenDrift::NotLookedUp });
         }
         if !is_whole {
             self.from = self.from.max(revision.saturating_add(1));
@@ -218,7 +226,7 @@ impl ReadRecords {
 
     /// Compares resources of a source that were written since with what it applied last.
     fn look_up(&mut self, store: &Store, snapshot: &Snapshot, source: &str) -> Result<(), StoreError> {
-        let is_wanted = |it: &WrittenResource| it.source == source && it.drift.is_none();
+        let is_wanted = |it: &WrittenResource| it.source == source && matches!(it.drift, WrittenDrift::NotLookedUp);
         let wanted = self.written.iter().filter(|(_, it)| is_wanted(it)).map(|(key, _)| key.clone());
         let keys: Vec<Key> = wanted.take(MOST_LOOKUPS).collect();
         let writes = store.external_writes(&keys, source, snapshot.revision, || baseline(store, source))?;
@@ -231,7 +239,7 @@ impl ReadRecords {
             let writes = writes.get(&key).filter(|_| is_own);
             let drift = writes.and_then(|writes| Drift::since_applied(source, live.as_ref(), writes));
             if let Some(written) = self.written.get_mut(&key) {
-                written.drift = Some(drift);
+                written.drift = drift.map_or(WrittenDrift::InSync, WrittenDrift::Drifted);
             }
         }
         Ok(())
@@ -242,7 +250,7 @@ impl ReadRecords {
         let findings = &status.findings;
         let (mut count, mut resources, mut is_recent) = (findings.drifted, findings.drift.clone(), false);
         for (key, written) in self.written.iter().filter(|(_, it)| it.source == handle.source) {
-            let has_none = matches!(written.drift, Some(None));
+            let has_none = matches!(written.drift, WrittenDrift::InSync);
             let path = key.path();
             if let Some(at) = resources.iter().position(|it| it.path == path) {
                 let is_pending = resources.get(at).is_some_and(|it| !only_others_changed(&it.fields));
@@ -257,10 +265,11 @@ impl ReadRecords {
                 continue;
             }
             (count, is_recent) = (count + 1, true);
-            if resources.len() < MOST_DRIFTED {
-                // One that was not looked up yet is only counted.
-                let drift = written.drift.iter().flatten();
-                resources.extend(drift.map(|drift| DriftedResource::new(key, written.name.clone(), drift)));
+            // One that was not looked up yet is only counted.
+            if let WrittenDrift::Drifted(drift) = &written.drift
+                && resources.len() < MOST_DRIFTED
+            {
+                resources.push(DriftedResource::new(key, written.name.clone(), drift));
             }
         }
         if handle.settings.drift == DriftPolicy::Off {
