@@ -70,36 +70,8 @@ fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::model::{Claim, HttpsEdge, HttpsEdgeRoute, Id, Kind, Operation, kind::https_edge_route::MatchType};
-
-    fn edge(name: &str) -> Key {
-        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
-    }
-
-    fn route(edge: &str, name: &str) -> Key {
-        Key::child(Kind::HttpsEdgeRoute, self::edge(edge).id, Id::new(&format!("edghtsrt_{name}")))
-    }
-
-    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { prevent_destroy, ..Claim::new(source, name) }))
-    }
-
-    fn with_edge(name: &str, claim: Option<Arc<Claim>>) -> Operation {
-        Operation::Create { key: edge(name), spec: Arc::new(HttpsEdge::default()), claim, token: None }
-    }
-
-    fn with_route(edge: &str, name: &str, claim: Option<Arc<Claim>>) -> Operation {
-        let (match_type, r#match) = (Some(MatchType::ExactPath), format!("/{name}"));
-        let spec = Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() });
-        Operation::Create { key: route(edge, name), spec, claim, token: None }
-    }
-
-    fn state(operations: &[Operation]) -> Snapshot {
-        Snapshot::default().apply(operations, Timestamp::UNIX_EPOCH).unwrap().0
-    }
+    use crate::plan::tests::{after, calls, claim, create_edge, create_route, protected, state};
 
     fn refusals(plan: &Plan) -> Vec<(String, &str)> {
         plan.refusals.iter().map(|refusal| (refusal.code.to_string(), refusal.message.as_str())).collect()
@@ -108,32 +80,29 @@ mod tests {
     #[test]
     fn all_that_a_source_owns_is_deleted_and_nothing_else() {
         let state = state(&[
-            with_edge("a", claim("shop", "a", false)),
-            with_edge("b", claim("shop", "b", false)),
-            with_route("a", "r", claim("shop", "r", false)),
-            with_edge("other", claim("docs", "a", false)),
-            with_edge("free", None),
+            create_edge("a", claim("shop", "a")),
+            create_edge("b", claim("shop", "b")),
+            create_route("a", "r", claim("shop", "r")),
+            create_edge("other", claim("docs", "a")),
+            create_edge("free", None),
         ]);
         let plan = destroy(&state, "shop", DeletionBudget::Normal);
-        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
-        let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
         let expected = [
             "DELETE /edges/https/edghts_a/routes/edghtsrt_r",
             "DELETE /edges/https/edghts_a",
             "DELETE /edges/https/edghts_b",
         ];
-        assert_eq!(calls, expected);
-        let after = state.apply(&plan.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
-        assert_eq!(after.len(), 2);
+        assert_eq!(calls(&plan), expected);
+        assert_eq!(after(&state, &plan.operations()).len(), 2);
     }
 
     #[test]
     fn what_is_protected_or_used_by_others_is_named() {
         let state = state(&[
-            with_edge("a", claim("shop", "a", false)),
-            with_edge("b", claim("shop", "b", true)),
-            with_route("a", "r", claim("team", "cart", false)),
-            with_route("a", "s", None),
+            create_edge("a", claim("shop", "a")),
+            create_edge("b", protected("shop", "b")),
+            create_route("a", "r", claim("team", "cart")),
+            create_route("a", "s", None),
         ]);
         let plan = destroy(&state, "shop", DeletionBudget::Normal);
         let used = "HttpsEdge a (edghts_a) is in use by HttpsEdgeRoute a/cart of source `team` (edghtsrt_r), \
@@ -150,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_set_counts_and_an_unknown_name_is_an_error() {
-        let state = state(&[with_edge("a", claim("shop", "a", false)), with_edge("b", claim("shop", "b", false))]);
+        let state = state(&[create_edge("a", claim("shop", "a")), create_edge("b", claim("shop", "b"))]);
         let over = destroy(&state, "shop", DeletionBudget::Count(1));
         assert_eq!(refusals(&over).first().unwrap().0, "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
         assert!(destroy(&state, "shop", DeletionBudget::Count(2)).refusals.is_empty());

@@ -119,53 +119,23 @@ pub(super) fn used_by_others(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::model::kind::https_edge_route::MatchType;
     use crate::model::module::mutual_tls::MutualTls;
     use crate::model::secrets::Text;
-    use crate::model::{
-        AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, Secret, TlsCertificate,
-    };
+    use crate::model::{CertificateAuthority, HttpsEdge, Operation, Secret, TlsCertificate};
     use crate::plan::deletion_budget::DeletionBudget;
-    use crate::plan::{Plan, diff};
+    use crate::plan::diff;
+    use crate::plan::tests::{after, calls, claim, create, create_edge, create_route, edge, route, state};
 
     const CA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
     const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));
     const KEY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.key.pem"));
 
-    fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim::new(source, name)))
-    }
-
-    fn create(key: &Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) -> Operation {
-        Operation::Create { key: key.clone(), spec, claim: claim(source, name), token: None }
-    }
-
-    fn route_to(path: &str) -> Arc<dyn AnyResource> {
-        let (match_type, r#match) = (Some(MatchType::ExactPath), path.to_owned());
-        Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() })
-    }
-
-    fn state(operations: &[Operation]) -> Snapshot {
-        Snapshot::default().apply(operations, Timestamp::UNIX_EPOCH).unwrap().0
-    }
-
-    fn calls(plan: &Plan) -> Vec<String> {
-        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
-        plan.operations().iter().map(ToString::to_string).collect()
-    }
-
     #[test]
     fn what_another_source_uses_stays_with_all_that_it_needs_until_it_is_let_go() {
         let authority = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
         let certificate = Key::new(Kind::TlsCertificate, Id::new("cert_1"));
-        let edge = |id: &str| Key::new(Kind::HttpsEdge, Id::new(id));
-        let shared = edge("edghts_1");
-        let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, shared.id.clone(), Id::new(id));
         let mutual_tls = MutualTls { certificate_authority_ids: vec!["ca_1".to_owned()], ..MutualTls::default() };
         let hostports = vec!["shop.example.com:443".to_owned()];
         let spec = HttpsEdge { hostports, mutual_tls: Some(Arc::new(mutual_tls)), ..HttpsEdge::default() };
@@ -173,12 +143,12 @@ mod tests {
         let (certificate_pem, private_key_pem) = (Text::new(CHAIN), Secret::new(KEY));
         let pair = TlsCertificate { certificate_pem, private_key_pem, ..TlsCertificate::default() };
         let state = state(&[
-            create(&authority, Arc::new(ca), "a", "staff"),
-            create(&certificate, Arc::new(pair), "a", "shop"),
-            create(&shared, Arc::new(spec), "a", "shop"),
-            create(&edge("edghts_2"), Arc::new(HttpsEdge::default()), "a", "unused"),
-            create(&route("edghtsrt_1"), route_to("/own"), "a", "own"),
-            create(&route("edghtsrt_2"), route_to("/theirs"), "b", "theirs"),
+            create(&authority, Arc::new(ca), claim("a", "staff")),
+            create(&certificate, Arc::new(pair), claim("a", "shop")),
+            create(&edge("1"), Arc::new(spec), claim("a", "shop")),
+            create_edge("2", claim("a", "unused")),
+            create_route("1", "1", claim("a", "own")),
+            create_route("1", "2", claim("b", "theirs")),
         ]);
         let nothing = BTreeMap::new();
         let plan = |state: &Snapshot| diff(state, &nothing, "a", true, DeletionBudget::Percent(100.0), None, None);
@@ -194,23 +164,20 @@ mod tests {
         ];
         assert_eq!(told, expected);
 
-        let after = state.apply(&first.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
-        let again = plan(&after);
+        let applied = after(&state, &first.operations());
+        let again = plan(&applied);
         assert_eq!((calls(&again), &again.kept_resources), (Vec::new(), &first.kept_resources));
-        let delete = Operation::Delete { key: route("edghtsrt_2"), with_children: false };
-        let released = after.apply(&[delete], Timestamp::UNIX_EPOCH).unwrap().0;
+        let delete = Operation::Delete { key: route("1", "2"), with_children: false };
+        let released = after(&applied, &[delete]);
         let last = plan(&released);
         assert!(last.kept_resources.is_empty(), "{:?}", last.kept_resources);
-        let rest = released.apply(&last.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
+        let rest = after(&released, &last.operations());
         assert_eq!((calls(&last).len(), rest.len()), (3, 0));
     }
 
     #[test]
     fn a_route_without_a_source_is_no_use_by_another_source() {
-        let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-        let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
-        let by_hand = Operation::create(route, route_to("/"));
-        let state = state(&[create(&edge, Arc::new(HttpsEdge::default()), "a", "shop"), by_hand]);
+        let state = state(&[create_edge("1", claim("a", "shop")), create_route("1", "1", None)]);
         let plan = diff(&state, &BTreeMap::new(), "a", true, DeletionBudget::Percent(100.0), None, None);
         assert!(plan.kept_resources.is_empty(), "{:?}", plan.kept_resources);
         assert_eq!(plan.refusals.len(), 1);

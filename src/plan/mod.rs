@@ -43,6 +43,8 @@ mod revert;
 pub(crate) mod saved_plan;
 mod summary;
 pub(crate) mod test_report;
+#[cfg(test)]
+mod tests;
 pub(crate) mod transfer;
 pub(crate) mod weakened_invariant;
 

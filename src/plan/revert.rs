@@ -265,42 +265,17 @@ fn promise_note(old: &Claim, new: &Claim) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::model::{HttpsEdge, Id};
-
-    fn key(name: &str) -> Key {
-        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
-    }
-
-    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { prevent_destroy, ..Claim::new(source, name) }))
-    }
-
-    fn create(name: &str, claim: Option<Arc<Claim>>) -> Operation {
-        let spec = Arc::new(HttpsEdge { description: name.into(), ..HttpsEdge::default() });
-        Operation::Create { key: key(name), spec, claim, token: None }
-    }
-
-    fn after(state: &Snapshot, operations: Vec<Operation>) -> Snapshot {
-        state.apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
-    }
-
-    fn codes(plan: &Plan) -> Vec<String> {
-        plan.refusals.iter().map(|refusal| refusal.code.to_string()).collect()
-    }
+    use crate::plan::tests::{after, calls, claim, codes, create_edge, edge, protected, state};
 
     #[test]
     fn a_source_is_rolled_back_and_the_others_stay() {
-        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", false)), create("free", None)]);
-        let delete = Operation::Delete { key: key("free"), with_children: false };
-        let more = vec![create("b", claim("shop", "b", false)), create("c", claim("docs", "c", false)), delete];
-        let now = after(&then, more);
+        let then = state(&[create_edge("a", claim("shop", "a")), create_edge("free", None)]);
+        let delete = Operation::Delete { key: edge("free"), with_children: false };
+        let more = [create_edge("b", claim("shop", "b")), create_edge("c", claim("docs", "c")), delete];
+        let now = after(&then, &more);
         let plan = revert(&now, &then, Some("shop"), DeletionBudget::Normal);
-        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
-        let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
-        assert_eq!((calls, plan.unchanged), (vec!["DELETE /edges/https/edghts_b".to_owned()], 1));
+        assert_eq!((calls(&plan), plan.unchanged), (vec!["DELETE /edges/https/edghts_b".to_owned()], 1));
         let all = revert(&now, &then, None, DeletionBudget::Percent(100.0));
         assert_eq!(all.changes.len(), 3);
         assert!(revert(&now, &now, None, DeletionBudget::Normal).is_empty());
@@ -308,15 +283,15 @@ mod tests {
 
     #[test]
     fn a_rollback_has_the_safety_of_every_plan() {
-        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", false))]);
-        let kept = after(&then, vec![create("b", claim("shop", "b", true))]);
+        let then = state(&[create_edge("a", claim("shop", "a"))]);
+        let kept = after(&then, &[create_edge("b", protected("shop", "b"))]);
         assert_eq!(codes(&revert(&kept, &then, None, DeletionBudget::Normal)), ["ERR_EDGEWRIGHT_PREVENT_DESTROY"]);
-        let many = (0..9).map(|at| create(&format!("m{at}"), None)).collect();
-        let grown = after(&then, many);
+        let many: Vec<Operation> = (0..9).map(|at| create_edge(&format!("m{at}"), None)).collect();
+        let grown = after(&then, &many);
         assert_eq!(codes(&revert(&grown, &then, None, DeletionBudget::Normal)), ["ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"]);
         assert!(revert(&grown, &then, None, DeletionBudget::Count(9)).refusals.is_empty());
-        let taken = Operation::Claim { key: key("a"), claim: claim("docs", "a", false) };
-        let taken = after(&then, vec![taken]);
+        let taken = Operation::Claim { key: edge("a"), claim: claim("docs", "a") };
+        let taken = after(&then, &[taken]);
         assert_eq!(
             codes(&revert(&taken, &then, Some("shop"), DeletionBudget::Normal)),
             ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]
@@ -327,20 +302,20 @@ mod tests {
 
     #[test]
     fn what_changed_hands_comes_back_with_a_promise_and_stays_so() {
-        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", true))]);
-        let taken = Operation::Claim { key: key("a"), claim: claim("docs", "b", false) };
-        let now = after(&then, vec![taken]);
+        let then = state(&[create_edge("a", protected("shop", "a"))]);
+        let taken = Operation::Claim { key: edge("a"), claim: claim("docs", "b") };
+        let now = after(&then, &[taken]);
         let plan = revert(&now, &then, None, DeletionBudget::Normal);
-        let back = after(&now, plan.operations());
-        let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
+        let back = after(&now, &plan.operations());
+        let held = back.get(&edge("a")).and_then(|entry| entry.claim.clone()).unwrap();
         assert!(held.is_kept_by_rollback() && held.is_returned_by("docs") && held.prevent_destroy);
         assert_eq!((held.source.as_str(), held.name.as_str()), ("shop", "a"));
         assert_eq!((held.transferred_from.as_deref(), held.transferred_as.as_deref()), (Some("docs"), Some("b")));
         assert!(revert(&back, &then, None, DeletionBudget::Normal).is_empty());
         // An offer stays what it was.
-        let offer = claim("shop", "a", false)
+        let offer = claim("shop", "a")
             .map(|claim| Arc::new(Claim { transfer_to: Some("docs".into()), ..Claim::clone(&claim) }));
-        let offered = after(&then, vec![Operation::Claim { key: key("a"), claim: offer }]);
+        let offered = after(&then, &[Operation::Claim { key: edge("a"), claim: offer }]);
         let notes = |now: &Snapshot, then: &Snapshot| {
             let changes = revert(now, then, None, DeletionBudget::Normal).changes.into_iter();
             changes.flat_map(|change| change.notes).collect::<Vec<String>>()
@@ -350,9 +325,9 @@ mod tests {
         assert_eq!(notes(&then, &offered), [not_protected, "handed over to source `docs` when it takes over"]);
         assert_eq!(notes(&offered, &then), [protected, "no longer handed over to source `docs`"]);
         // A command has moved it, and its source has not declared it yet.
-        let moved = claim("shop", "a", true)
+        let moved = protected("shop", "a")
             .map(|claim| Arc::new(Claim { transfer_to: Some("shop".into()), ..Claim::clone(&claim) }));
-        let moved = after(&then, vec![Operation::Claim { key: key("a"), claim: moved }]);
+        let moved = after(&then, &[Operation::Claim { key: edge("a"), claim: moved }]);
         assert_eq!(notes(&moved, &then), ["no longer kept if its source does not declare it"]);
         assert_eq!(notes(&then, &moved), ["kept until its source declares it"]);
     }
@@ -361,11 +336,11 @@ mod tests {
     fn an_offer_comes_back_unless_it_was_taken() {
         let offer = |to: &str| Some(Arc::new(Claim { transfer_to: Some(to.into()), ..Claim::new("shop", "a") }));
         for (to, receiver) in [("docs", None), ("pay", Some("pay"))] {
-            let then = after(&Snapshot::default(), vec![create("a", offer(to))]);
-            let taken = Operation::Claim { key: key("a"), claim: claim("docs", "a", false) };
-            let now = after(&then, vec![taken]);
-            let back = after(&now, revert(&now, &then, None, DeletionBudget::Normal).operations());
-            let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
+            let then = state(&[create_edge("a", offer(to))]);
+            let taken = Operation::Claim { key: edge("a"), claim: claim("docs", "a") };
+            let now = after(&then, &[taken]);
+            let back = after(&now, &revert(&now, &then, None, DeletionBudget::Normal).operations());
+            let held = back.get(&edge("a")).and_then(|entry| entry.claim.clone()).unwrap();
             assert_eq!((held.source.as_str(), held.receiver()), ("shop", receiver), "{to}");
             assert_eq!((held.is_kept_by_rollback(), held.is_returned_by("docs")), (receiver.is_none(), true), "{to}");
             assert!(revert(&back, &then, None, DeletionBudget::Normal).is_empty(), "{to}");

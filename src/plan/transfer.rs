@@ -209,39 +209,18 @@ fn is_subscription(entry: &Entry, name: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::model::{HttpsEdge, HttpsEdgeRoute, kind::https_edge_route::MatchType};
-
-    fn edge(name: &str) -> Key {
-        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
-    }
-
-    fn owned(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { prevent_destroy: true, ..Claim::new(source, name) }))
-    }
-
-    fn create(name: &str, source: &str) -> Operation {
-        let spec = Arc::new(HttpsEdge { description: name.into(), ..HttpsEdge::default() });
-        Operation::Create { key: edge(name), spec, claim: owned(source, name), token: None }
-    }
-
-    fn after(state: &Snapshot, operations: Vec<Operation>) -> Snapshot {
-        state.apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
-    }
+    use crate::plan::tests::{after, codes, create_edge, create_route, edge, protected, state};
 
     /// Edges of two sources; the first has a route of each.
     fn world() -> Snapshot {
-        let route = |id: &str, source: &str| {
-            let key = Key::child(Kind::HttpsEdgeRoute, edge("shop").id, Id::new(&format!("edghtsrt_{id}")));
-            let (match_type, r#match) = (Some(MatchType::PathPrefix), format!("/{id}"));
-            let spec = Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() });
-            Operation::Create { key, spec, claim: owned(source, id), token: None }
-        };
-        let edges = [create("shop", "old"), create("docs", "old"), create("team", "new")];
-        let routes = [route("cart", "old"), route("guest", "third")];
-        after(&Snapshot::default(), edges.into_iter().chain(routes).collect())
+        state(&[
+            create_edge("shop", protected("old", "shop")),
+            create_edge("docs", protected("old", "docs")),
+            create_edge("team", protected("new", "team")),
+            create_route("shop", "cart", protected("old", "cart")),
+            create_route("shop", "guest", protected("third", "guest")),
+        ])
     }
 
     fn transfer(resources: &[&str]) -> Transfer {
@@ -253,17 +232,13 @@ mod tests {
         plan.changes.iter().map(|change| change.name.as_str()).collect()
     }
 
-    fn codes(plan: &Plan) -> Vec<String> {
-        plan.refusals.iter().map(|refusal| refusal.code.to_string()).collect()
-    }
-
     #[test]
     fn an_edge_moves_with_the_routes_of_its_source() {
         let world = world();
         let plan = transfer(&["httpsedge/shop"]).plan(&world);
         assert_eq!((names(&plan), plan.refusals.len()), (vec!["shop", "shop/cart"], 0));
         assert!(plan.changes.iter().all(|change| change.notes == ["transferred from source `old`"]));
-        let moved = after(&world, plan.operations());
+        let moved = after(&world, &plan.operations());
         let claim = moved.get(&edge("shop")).unwrap().claim.clone().unwrap();
         assert_eq!((claim.source.as_str(), claim.transferred_from.as_deref()), ("new", Some("old")));
         assert!(claim.prevent_destroy, "protection stays");
@@ -275,7 +250,7 @@ mod tests {
         assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 2));
         let rest = transfer(&[]).plan(&moved);
         assert_eq!(names(&rest), ["docs"]);
-        let all = after(&moved, rest.operations());
+        let all = after(&moved, &rest.operations());
         let again = transfer(&[]).plan(&all);
         assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 3));
     }
@@ -306,8 +281,8 @@ mod tests {
         assert_eq!(codes(&foreign), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
         let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.plan(&world);
         assert_eq!(codes(&nobody), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
-        let twice = Operation::Claim { key: edge("team"), claim: owned("new", "shop") };
-        let conflict = transfer(&["HttpsEdge/shop"]).plan(&after(&world, vec![twice]));
+        let twice = Operation::Claim { key: edge("team"), claim: protected("new", "shop") };
+        let conflict = transfer(&["HttpsEdge/shop"]).plan(&after(&world, &[twice]));
         assert_eq!(codes(&conflict), ["ERR_EDGEWRIGHT_DUPLICATE_NAME"]);
     }
 }
