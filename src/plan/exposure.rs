@@ -23,8 +23,6 @@
 //! The level of the lint `access-opened` decides what an exposure does: the default only warns, because whoever may apply
 //! a source may open it. It never depends on the value of a secret. What a plan opens is known once it was tried, so a refused one
 //! tells nothing of that.
-//!
-//! [`AccessDifference`]: crate::routing::behaviour::AccessDifference
 
 pub(crate) mod opened_requests;
 mod opened_unrouted;
@@ -35,6 +33,7 @@ use crate::lint::Level;
 use crate::model::module::admission::AccessChange;
 use crate::model::{Diagnostic, Key, Name};
 use crate::plan::behaviour::wording::{names, words_of_changed, words_of_gained};
+use crate::routing::behaviour::AccessDifference;
 
 /// The lint whose level decides what an exposure does.
 pub(crate) const ACCESS_OPENED: &str = "access-opened";
@@ -67,6 +66,23 @@ pub struct Exposure {
 }
 
 impl Exposure {
+    /// An exposure of a resource with a kind and a name, by what restricted access before and after.
+    fn new(key: Key, name: String, access: &AccessDifference) -> Self {
+        Self {
+            key,
+            level: Level::Warn,
+            name,
+            successor: None,
+            lost: access.lost(),
+            widened: access.widened(),
+            left: access.kept(),
+            gained: access.gained(),
+            is_open: access.has.is_empty(),
+            unknown: String::new(),
+            example: None,
+        }
+    }
+
     /// The warning or error to report; none if the lint is allowed.
     pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
         let severity = self.level.severity()?;

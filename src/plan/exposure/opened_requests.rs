@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Exposure;
-use crate::lint::Level;
 use crate::model::module::admission::AccessChange;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
@@ -56,19 +55,8 @@ pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after:
     let uncompared = unvisited.iter().filter_map(|edge| {
         let [_, now] = edge.fates;
         let now = now.edge?;
-        Some(Exposure {
-            key: now.key.clone(),
-            level: Level::Warn,
-            name: named(after, now),
-            successor: None,
-            lost: Vec::new(),
-            widened: Vec::new(),
-            left: Vec::new(),
-            gained: Vec::new(),
-            is_open: false,
-            unknown: edge.to_string(),
-            example: None,
-        })
+        let exposure = Exposure::new(now.key.clone(), named(after, now), &AccessDifference::default());
+        Some(Exposure { unknown: edge.to_string(), ..exposure })
     });
     found.into_values().chain(uncompared).collect()
 }
@@ -108,19 +96,9 @@ fn exposure(
     class: &RequestClass<'_>,
 ) -> Exposure {
     let refused = lost.is_empty() && widened.is_empty();
-    Exposure {
-        key: to.key.clone(),
-        level: Level::Warn,
-        name: named(before, from),
-        successor: (from.key != to.key || refused).then(|| named(after, to)),
-        lost,
-        widened,
-        left: access.kept(),
-        gained: access.gained(),
-        is_open: access.has.is_empty(),
-        unknown: String::new(),
-        example: class.example().map(|request| url_of(&request)),
-    }
+    let successor = (from.key != to.key || refused).then(|| named(after, to));
+    let example = class.example().map(|request| url_of(&request));
+    Exposure { successor, lost, widened, example, ..Exposure::new(to.key.clone(), named(before, from), access) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::Exposure;
-use crate::lint::Level;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{Key, Kind, Snapshot};
 use crate::plan::change::{Change, Plan};
@@ -19,7 +18,7 @@ impl Plan {
         let edges = self.changes.iter().filter(|it| it.key.kind == Kind::TlsEdge);
         let opened = edges.filter_map(|it| {
             let access = AccessDifference::of_resource([before.get(&it.key), after.get(&it.key)]);
-            access.opens(false).then(|| it.exposure(&access))
+            access.opens(false).then(|| exposure(it, &access))
         });
         opened.collect()
     }
@@ -37,24 +36,10 @@ impl Plan {
             lost.extend(now.lost_since(&then));
         }
         let lost = changed().filter(|it| lost.contains(&it.key));
-        lost.map(|it| it.exposure(&AccessDifference::default())).collect()
+        lost.map(|it| exposure(it, &AccessDifference::default())).collect()
     }
 }
 
-impl Change {
-    fn exposure(&self, access: &AccessDifference) -> Exposure {
-        Exposure {
-            key: self.key.clone(),
-            level: Level::Warn,
-            name: format!("{} {}", self.key.kind, printable(&self.name)),
-            successor: None,
-            lost: access.lost(),
-            widened: access.widened(),
-            left: access.kept(),
-            gained: access.gained(),
-            is_open: access.has.is_empty(),
-            unknown: String::new(),
-            example: None,
-        }
-    }
+fn exposure(it: &Change, access: &AccessDifference) -> Exposure {
+    Exposure::new(it.key.clone(), format!("{} {}", it.key.kind, printable(&it.name)), access)
 }
