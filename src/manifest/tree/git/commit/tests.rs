@@ -6,6 +6,7 @@ use std::fs;
 use git2::Signature;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
+use super::files::LINK;
 use super::*;
 
 const FILE: i32 = 0o100_644;
