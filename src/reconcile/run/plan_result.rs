@@ -113,15 +113,18 @@ impl PlanResult {
 
     /// Whether nothing but invariants stands against the plan. What it would do can then still be told.
     pub(crate) fn is_refused_by_invariants(&self) -> bool {
-        let of_invariants = [Code::InvariantBroken, Code::InvariantUnproven].map(Name::Code);
-        let mut errors = self.diagnostics.iter().filter(|it| it.is_error());
-        self.plan.is_none() && self.has_errors() && errors.all(|it| of_invariants.contains(&it.code))
+        self.plan.is_none() && self.has_no_errors_but(&[Code::InvariantBroken, Code::InvariantUnproven])
     }
 
     /// Whether route tests fail, and the manifests have no other errors.
     pub(crate) fn fails_only_tests(&self) -> bool {
-        let mut errors = self.diagnostics.iter().filter(|it| it.is_error());
-        self.has_errors() && errors.all(|it| it.code == Name::Code(Code::RouteTestFailed))
+        self.has_no_errors_but(&[Code::RouteTestFailed])
+    }
+
+    /// Whether the manifests have errors, and each of them has one of these codes.
+    fn has_no_errors_but(&self, codes: &[Code]) -> bool {
+        let is_one = |found: &Diagnostic| codes.iter().any(|code| found.code == Name::Code(*code));
+        self.has_errors() && self.diagnostics.iter().filter(|it| it.is_error()).all(is_one)
     }
 
     /// Whether the store matches all manifests once the plan is applied.
