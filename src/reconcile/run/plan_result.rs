@@ -240,22 +240,11 @@ impl PlanResult {
             diagnostics.push(error.into());
             None
         });
-        Report {
-            command,
-            source: None,
-            diagnostics,
-            plan,
-            // Without calls, nothing of it can fail.
-            refused: self.refused.as_ref().and_then(|plan| RedactedPlan::new(plan, Detail::Effects).ok()),
-            refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
-            files: self.own_files(),
-            first_file: self.files.first().map(|file| file.source.name.clone()),
-            applied: None,
-            new_store: None,
-            tests: None,
-            proofs: None,
-            page: None,
-        }
+        // Without calls, nothing of it can fail.
+        let refused = self.refused.as_ref().and_then(|plan| RedactedPlan::new(plan, Detail::Effects).ok());
+        let refusals = self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default();
+        let first_file = self.files.first().map(|file| file.source.name.clone());
+        Report { command, diagnostics, plan, refused, refusals, files: self.own_files(), first_file, ..Report::default() }
     }
 }
 
