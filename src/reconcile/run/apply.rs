@@ -133,8 +133,8 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
         Moved,
         Declined(E),
     }
-    let began = Instant::now();
-    for round in 0..=OPTIMISTIC {
+    let (began, mut round) = (Instant::now(), 0);
+    loop {
         let snapshot = store.snapshot();
         let mut planned = accept(&snapshot, plan(&snapshot))?;
         if planned.plan.as_ref().is_none_or(Plan::is_empty) {
@@ -148,6 +148,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
                 if round < OPTIMISTIC {
                     return Err(Stop::Moved);
                 }
+                // Under the lock, the revision cannot change any more.
                 planned = accept(current, plan(current)).map_err(Stop::Declined)?;
             }
             let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new(), None)) };
@@ -160,15 +161,16 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
                 let empty = planned.plan.as_ref().is_none_or(Plan::is_empty);
                 return Ok((planned, (!empty).then_some(committed.snapshot.revision)));
             }
-            Err(Declined::Declined(Stop::Moved)) => continue,
+            Err(Declined::Declined(Stop::Moved)) => {
+                round += 1;
+                continue;
+            }
             Err(Declined::Declined(Stop::Declined(error))) => error,
             Err(Declined::Commit(error)) => ApplyError::Commit(error).into(),
         };
         tokens.take_back();
         return Err(error);
     }
-    // Unreachable: the last round plans under the lock, where the revision cannot change.
-    Err(ApplyError::Commit(CommitError::Stale { base: 0, current: store.snapshot().revision }).into())
 }
 
 /// Records the metrics of a server's reconciliation (D33).
