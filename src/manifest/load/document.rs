@@ -4,6 +4,7 @@ use std::iter;
 
 use serde::de::DeserializeSeed;
 
+use super::envelope::ENVELOPE;
 use super::findings::FileFindings;
 use super::limits::{self, TextFault};
 use super::syntax;
@@ -19,8 +20,6 @@ const CONFLICT: &str = "<<<<<<< ";
 
 /// The help for text whose first character has another meaning in YAML.
 const QUOTE_FIRST_CHARACTER: &str = "quote text that starts with this character";
-/// The fields of every manifest.
-const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
 /// A document of a file.
 pub(crate) struct Document {

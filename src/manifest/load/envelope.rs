@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 /// The version of the manifest format.
 pub(crate) const API_VERSION: &str = "edgewright/v1";
 
+/// The fields of every manifest.
+pub(in crate::manifest) const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
+
 /// The fields of a manifest besides `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

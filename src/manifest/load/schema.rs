@@ -3,7 +3,7 @@
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::json;
 
-use super::envelope::{API_VERSION, Metadata};
+use super::envelope::{API_VERSION, ENVELOPE, Metadata};
 use super::kinds::{KINDS, MODULE_SET, ManifestKind};
 use crate::manifest::prelude::*;
 use crate::model::schema::{add_property, add_required, inline, refine, require};
@@ -58,7 +58,7 @@ fn document(generator: &mut SchemaGenerator, kind: &'static ManifestKind, metada
             "metadata": metadata,
             "spec": spec(generator, kind),
         },
-        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "required": ENVELOPE,
         "additionalProperties": false,
     })
 }

@@ -1,16 +1,13 @@
 //! Files of other programs in a folder of manifests: one finding for each, rather than one for every field.
 
 use super::origin::ManifestFile;
-use crate::manifest::load::envelope::API_VERSION;
+use crate::manifest::load::envelope::{API_VERSION, ENVELOPE};
 use crate::manifest::load::kinds;
 use crate::model::{Code, Diagnostic, Fault, nearest};
 use crate::syntax::yaml::Node;
 
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";
-
-/// The fields of a manifest.
-const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
 /// The most fields of a document that may be misspelt ones of a manifest.
 const MOST_MISSPELT: usize = 16;
