@@ -54,16 +54,14 @@ impl FetchSchedule {
         self.state.lock().due.saturating_duration_since(Instant::now())
     }
 
-    /// Requests a fetch if one of the URLs is the repository's. Returns whether it is, and whether the request is the first
-    /// one since the last fetch began.
-    pub(super) fn request(&self, urls: &[RemoteUrl]) -> (bool, bool) {
-        let is_own = urls.iter().any(|url| url.is_same_repository(&self.mirror.url));
-        (is_own, is_own && !self.is_requested.swap(true, Ordering::AcqRel))
+    /// Whether one of the URLs is the repository's.
+    pub(super) fn is_of_any(&self, urls: &[RemoteUrl]) -> bool {
+        urls.iter().any(|url| url.is_same_repository(&self.mirror.url))
     }
 
-    /// Requests a fetch, whatever has changed.
-    pub(super) fn request_any(&self) {
-        self.is_requested.store(true, Ordering::Release);
+    /// Requests a fetch. Returns whether the request is the first one since the last fetch began.
+    pub(super) fn request(&self) -> bool {
+        !self.is_requested.swap(true, Ordering::AcqRel)
     }
 
     /// Fetches if it is due. `goes_on` is called meanwhile; once it returns false, the fetch is given up. Returns whether

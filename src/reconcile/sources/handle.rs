@@ -363,12 +363,12 @@ impl SourceHandle {
 
     /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.
     pub(crate) fn request_fetch(&self, urls: &[RemoteUrl]) -> bool {
-        let (is_own, is_new) = self.settings.fetches.as_ref().map(|fetches| fetches.request(urls)).unwrap_or_default();
+        let fetches = self.settings.fetches.as_ref().filter(|fetches| fetches.is_of_any(urls));
         // However many requests there are, they cause one sync at a time.
-        if is_new {
+        if fetches.is_some_and(|fetches| fetches.request()) {
             self.request_sync();
         }
-        is_own
+        fetches.is_some()
     }
 
     /// Whether the loop was asked to stop.
@@ -384,7 +384,7 @@ impl SourceHandle {
     /// Requests a sync now, which fetches a remote repository first.
     pub(crate) fn request_whole_sync(&self) {
         if let Some(fetches) = &self.settings.fetches {
-            fetches.request_any();
+            fetches.request();
         }
         self.request_sync();
     }
