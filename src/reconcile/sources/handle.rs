@@ -103,16 +103,19 @@ impl SourceHandle {
     ) -> Self {
         // A loop that syncs more often still has the time of the default.
         let health = Health::new(clock.clone(), 3 * source.interval.max(INTERVAL));
-        let is_same_place = before.is_some_and(|before| before.settings.location == source.location);
         let known = match before {
             Some(before) => {
-                health.take_over(&before.health, is_same_place);
+                health.take_over(&before.health);
                 None
             }
             None => suspensions.conditions.get(&source.options.source),
         };
         if let Some(KnownCondition { reason, since, .. }) = known {
             health.restore(reason, since);
+        }
+        let at_same_place = before.filter(|before| before.settings.location == source.location);
+        if let Some(before) = at_same_place {
+            health.take_over_condition(&before.health);
         }
         let configured = || {
             let since = || known.as_ref().and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());
@@ -122,7 +125,7 @@ impl SourceHandle {
             source: source.options.source.clone(),
             health,
             settings: source.clone(),
-            status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
+            status: at_same_place.map(|it| it.status.taken_over()).unwrap_or_default(),
             suspensions,
             logged: Lock::default(),
             configured: source.is_suspended.then(configured),

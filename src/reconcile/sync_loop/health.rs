@@ -71,16 +71,17 @@ impl Health {
         Self { longest_silence, clock, state: Lock::new(state) }
     }
 
-    /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
-    /// manifests are where they were, so that their condition still holds.
-    pub(crate) fn take_over(&self, before: &Health, is_same_place: bool) {
+    /// Takes over from the loop that the source had before its settings changed.
+    pub(crate) fn take_over(&self, before: &Health) {
         let before = before.state.lock();
         let mut state = self.state.lock();
         (state.is_applied, state.is_optional) = (before.is_applied, before.is_optional);
         (state.last_attempt, state.last_success) = (before.last_attempt, before.last_success);
-        if is_same_place {
-            state.condition = before.condition.clone();
-        }
+    }
+
+    /// Takes over the condition, too: the manifests are where they were, so that it still holds.
+    pub(crate) fn take_over_condition(&self, before: &Health) {
+        self.state.lock().condition = before.condition();
     }
 
     /// Recalls the reason that an earlier process has left, and since when: if the first run finds the same state, it has been
@@ -329,16 +330,17 @@ mod tests {
         let first = health();
         first.result(Reason::Applied, "one to create".into(), 1);
         let moved = health();
-        moved.take_over(&first, false);
+        moved.take_over(&first);
         assert_eq!((moved.condition().status, is_ready(&moved, Duration::ZERO)), (Status::Unknown, true));
         assert_eq!(moved.last_success(), first.last_success());
         let same = health();
-        same.take_over(&first, true);
+        same.take_over(&first);
+        same.take_over_condition(&first);
         assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
 
         // A source that was never applied is still missing after a change of its settings.
         let missing = health();
-        missing.take_over(&health(), false);
+        missing.take_over(&health());
         assert!(!is_ready(&missing, Duration::ZERO));
     }
 
