@@ -58,7 +58,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             report = report.unfetched(&failure);
         }
         let sync = self.sync_record(&author, snapshot.revision);
-        self.handle.status.record(sync.clone(), Some(findings), is_synced);
+        self.handle.status.record(sync.clone(), findings, found.status());
         if !is_synced {
             self.find_applied(&snapshot);
         }

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::condition::Status;
 use super::plan_drift::drifted;
 use super::sync_log::or_warn;
 use crate::model::{CommitAuthor, DriftedResource, FaultTarget, FieldPath, Name};
@@ -210,19 +211,22 @@ impl StatusBoard {
         status.ended = status.begun;
     }
 
-    /// Records a sync, and what it found unless that is what the last one did.
-    pub(super) fn record(&self, sync: SyncRecord, findings: Option<RunFindings>, is_synced: bool) {
+    /// Records a sync that confirmed what the last one found: the store matches the manifests.
+    pub(super) fn confirm(&self, sync: SyncRecord) {
         let mut status = self.0.lock();
-        if let Some(mut findings) = findings {
-            // What the last plan has found stays true: nothing was applied since, or only a part.
-            if findings.planned_at.is_none() && status.findings.planned_at.is_some() {
-                let known = std::mem::take(&mut status.findings);
-                (findings.planned_at, findings.drifted, findings.drift) =
-                    (known.planned_at, known.drifted, known.drift);
-            }
-            status.findings = findings;
+        (status.applied, status.attempt) = (Some(sync.clone()), Some(sync));
+    }
+
+    /// Records a sync, what it found, and the status that it left the source in.
+    pub(super) fn record(&self, sync: SyncRecord, mut findings: RunFindings, left: Status) {
+        let mut status = self.0.lock();
+        // What the last plan has found stays true: nothing was applied since, or only a part.
+        if findings.planned_at.is_none() && status.findings.planned_at.is_some() {
+            let known = std::mem::take(&mut status.findings);
+            (findings.planned_at, findings.drifted, findings.drift) = (known.planned_at, known.drifted, known.drift);
         }
-        if is_synced {
+        status.findings = findings;
+        if left == Status::Synced {
             status.applied = Some(sync.clone());
         }
         status.attempt = Some(sync);

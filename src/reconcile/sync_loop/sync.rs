@@ -95,7 +95,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             // The commit may be another one that changes no manifest.
             let sync = self.sync_record(&self.options.author(), self.store.snapshot().revision);
             self.handle.note_applied(sync.commit.as_deref());
-            self.handle.status.record(sync, None, true);
+            self.handle.status.confirm(sync);
         }
         holds
     }
