@@ -59,7 +59,7 @@ pub(crate) fn diff(
             continue;
         }
         for it in together {
-            planner.settle(it.wanted, it.found == StoredState::SameSpec, std::mem::take(&mut it.name));
+            planner.settle(it.wanted, it.found, std::mem::take(&mut it.name));
         }
     }
     if prune {
@@ -150,13 +150,13 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans the creation or change of a resource. `same`: the Spec in the store is known to be the desired one.
-    fn settle(&mut self, wanted: &Desired, same: bool, name: String) {
+    /// Plans the creation or change of a resource.
+    fn settle(&mut self, wanted: &Desired, found: StoredState, name: String) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted, name) };
         let (spec, _) = self.with_owner(wanted);
         let comparable = comparable(self.snapshot, entry, wanted);
         let operations = match &comparable {
-            None if same => Ok(Vec::new()),
+            None if found == StoredState::SameSpec => Ok(Vec::new()),
             None => changes(&wanted.key, entry.spec().as_ref(), &spec),
             Some(before) => changes(&wanted.key, before.as_ref(), &spec),
         };
