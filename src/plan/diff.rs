@@ -38,7 +38,7 @@ pub(crate) fn diff(
     only: Option<&BTreeSet<Key>>,
 ) -> Plan {
     let plan = Plan { base: snapshot.revision, ..Plan::default() };
-    let mut planner = Planner { snapshot, desired, source, key_owner, owners: HashSet::new(), plan };
+    let mut planner = Planner { snapshot, desired, source, prune, key_owner, owners: HashSet::new(), plan };
     let all: Vec<&Desired> = match only {
         Some(keys) => keys.iter().filter_map(|key| desired.get(key)).collect(),
         None => desired.values().collect(),
@@ -71,7 +71,7 @@ pub(crate) fn diff(
         }
     }
     let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
-    planner.replace(&replaced, prune);
+    planner.replace(&replaced);
     planner.mark_replacements();
     // A plan without deletions needs no count.
     let owned = || {
@@ -143,6 +143,7 @@ struct Planner<'a> {
     snapshot: &'a Snapshot,
     desired: &'a BTreeMap<Key, Desired>,
     source: &'a str,
+    prune: bool,
     key_owner: Option<&'a Id>,
     /// The owners that the plan creates so far.
     owners: HashSet<Key>,
@@ -298,7 +299,7 @@ impl Planner<'_> {
     /// Plans the deletion of resources that change hands or are kept for a transfer, and that declared ones replace. Without
     /// pruning, and if other sources still use them, they become what any such predecessor is: undeclared resources of the
     /// source.
-    fn replace(&mut self, replaced: &[&Arc<Entry>], prune: bool) {
+    fn replace(&mut self, replaced: &[&Arc<Entry>]) {
         for entry in replaced {
             let is_moved = |claim: &&Claim| claim.source != self.source || claim.is_promised();
             let Some(old) = entry.claim.as_deref().filter(is_moved) else { continue };
@@ -306,15 +307,15 @@ impl Planner<'_> {
                 continue;
             }
             let (key, name) = (entry.key.clone(), self.full_name(&entry.key, old));
-            if prune {
+            if self.prune {
                 self.refuse_if_protected(entry, old, &name);
             }
             let used = used_by_others(self.snapshot, self.desired, self.source, &[*entry]);
-            let users = used.get(&key).filter(|_| prune);
+            let users = used.get(&key).filter(|_| self.prune);
             if let Some(users) = users {
                 self.keep(&key, old, name.clone(), users);
             }
-            let change = if prune && users.is_none() {
+            let change = if self.prune && users.is_none() {
                 self.refuse_if_full(entry, &name);
                 Change::new(key, name, Effect::Delete, Some(entry), deletion(entry))
             } else {
