@@ -53,6 +53,14 @@ impl Key {
         Some(Key::new(self.kind.facts().parent?, self.parent.clone()?))
     }
 
+    /// Returns the name of a resource, prefixed with that of its parent, or with the ID of one without a name.
+    pub(crate) fn full_name<'n>(&self, own: &str, name_of: impl FnOnce(&Key) -> Option<&'n str>) -> String {
+        match self.parent_key() {
+            Some(parent) => format!("{}/{own}", name_of(&parent).unwrap_or(parent.id.as_str())),
+            None => own.to_owned(),
+        }
+    }
+
     /// Returns the API path of the resource's collection.
     pub fn collection_path(&self) -> String {
         let parent = self.parent.as_ref().map(|it| segment(it.as_str()).to_string());

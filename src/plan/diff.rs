@@ -408,10 +408,11 @@ fn comparable(snapshot: &Snapshot, entry: &Entry, wanted: &Desired) -> Option<Ar
 
 /// The name in the manifests, prefixed with the parent's name.
 pub(crate) fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, key: &Key, claim: &Claim) -> String {
-    let Some(parent) = key.parent_key() else { return claim.name.clone() };
-    let declared = desired.get(&parent).map(|parent| parent.claim.name.as_str());
-    let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_deref()).map(|claim| claim.name.as_str());
-    format!("{}/{}", declared.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
+    key.full_name(&claim.name, |parent| {
+        let declared = desired.get(parent).map(|parent| &*parent.claim);
+        let claim = declared.or_else(|| snapshot.get(parent)?.claim.as_deref());
+        claim.map(|claim| claim.name.as_str())
+    })
 }
 
 /// The note about a resource that `prevent_destroy` protects from then on, or no longer.

@@ -26,29 +26,14 @@ impl Snapshot {
 
     /// Returns the name in the manifests or the ID, prefixed with that of the parent.
     pub(crate) fn full_name(&self, entry: &Entry) -> String {
-        let own = own_name(entry);
-        match entry.key.parent_key() {
-            Some(parent) => match self.get(&parent) {
-                Some(parent) => format!("{}/{own}", own_name(parent)),
-                None => format!("{}/{own}", parent.id),
-            },
-            None => own.to_owned(),
-        }
+        entry.key.full_name(own_name(entry), |parent| self.get(parent).map(|entry| own_name(entry)))
     }
 
     /// Returns the same for a key whose resource may be gone. Its own name was `own`; if that is empty, the ID counts.
     pub(crate) fn full_name_at(&self, key: &Key, own: &str) -> String {
-        if let Some(entry) = self.get(key) {
-            return self.full_name(entry);
-        }
-        let own = if own.is_empty() { key.id.as_str() } else { own };
-        match key.parent_key() {
-            Some(parent) => {
-                let name = self.get(&parent).map_or(parent.id.as_str(), |entry| own_name(entry));
-                format!("{name}/{own}")
-            }
-            None => own.to_owned(),
-        }
+        let gone = if own.is_empty() { key.id.as_str() } else { own };
+        let own = self.get(key).map_or(gone, |entry| own_name(entry));
+        key.full_name(own, |parent| self.get(parent).map(|entry| own_name(entry)))
     }
 }
 

@@ -145,13 +145,11 @@ impl PlanResult {
 
     /// Describes the skipped resources.
     pub fn left_out_names(&self) -> Vec<String> {
-        let named = |key: &Key| {
-            let left_out = || self.left_out.iter().find(|it| it.key == *key);
-            self.desired.get(key).or_else(left_out).map(|it| it.claim.name.clone())
-        };
-        let name = |it: &Desired| match it.key.parent_key().map(|parent| (named(&parent), parent.id)) {
-            Some((parent, id)) => format!("{}/{}", parent.unwrap_or_else(|| id.to_string()), it.claim.name),
-            None => it.claim.name.clone(),
+        let name = |it: &Desired| {
+            it.key.full_name(&it.claim.name, |parent| {
+                let left_out = || self.left_out.iter().find(|it| it.key == *parent);
+                self.desired.get(parent).or_else(left_out).map(|it| it.claim.name.as_str())
+            })
         };
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }

@@ -118,13 +118,8 @@ impl TestRun {
         let of_traffic = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
         for (key, wanted) in desired.iter().filter(|(key, _)| of_traffic(key)) {
             let touched = self.touched.get(key);
-            let name = || match key.parent_key() {
-                Some(edge) => {
-                    let named = desired.get(&edge).map(|edge| edge.claim.name.clone());
-                    format!("{}/{}", named.unwrap_or_else(|| edge.id.to_string()), wanted.claim.name)
-                }
-                None => wanted.claim.name.clone(),
-            };
+            let name =
+                || key.full_name(&wanted.claim.name, |edge| desired.get(edge).map(|edge| edge.claim.name.as_str()));
             if key.kind == Kind::HttpsEdgeRoute {
                 count(&mut coverage.routes, touched.is_some(), || Some(name()));
             }
