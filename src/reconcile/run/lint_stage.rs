@@ -80,9 +80,8 @@ pub(super) fn findings(
 
 /// The lints whose findings are allowed in every resource: some of them find something in most.
 fn allowed_everywhere(raised: &BTreeSet<&'static str>, lints: &LintLevels) -> Vec<&'static str> {
-    let level = |lint: &lint::Lint| lints.levels.get(lint.name).copied().unwrap_or(lint.default);
-    let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow && !raised.contains(lint.name));
-    allowed.map(|lint| lint.name).collect()
+    let names = lint::LINTS.iter().map(|lint| lint.name).filter(|name| !raised.contains(name));
+    names.filter(|name| level_of(None, lints, name) == Level::Allow).collect()
 }
 
 /// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
