@@ -143,8 +143,9 @@ impl DriftSearch<'_> {
         // The store no longer knows the owner of a deleted resource's secrets.
         let sees_secrets = self.sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
         let shown = |mut fields: DriftFields| {
+            // The digests of secrets would tell whether a guess in a manifest is right.
             if !sees_secrets {
-                hide_secrets(&mut fields);
+                fields.values_mut().for_each(without_digests);
             }
             fields
         };
@@ -168,11 +169,6 @@ impl DriftSearch<'_> {
         }
         Ok(detect(live.as_ref(), key, old)?.map(Drift::into_conflict))
     }
-}
-
-/// Replaces the digests of secrets, which would tell whether a guess in a manifest is right.
-fn hide_secrets(fields: &mut DriftFields) {
-    fields.values_mut().for_each(without_digests);
 }
 
 /// Removes the digests of secrets from writes.
