@@ -308,8 +308,6 @@ fn leave_dependents(
     }
     waiting += counted(&plan.changes);
     plan.changes.clear();
-    plan.opened.clear();
-    plan.weakened.clear();
     planned.tried = None;
     Ok(waiting)
 }
