@@ -4,7 +4,7 @@ use super::behaviour::BehaviourDiff;
 use super::proof_report::ProofReport;
 use super::redacted_plan::RedactedPlan;
 use super::test_report::TestReport;
-use crate::model::{Code, Diagnostic, Name, Severity};
+use crate::model::{Code, Diagnostic, Severity};
 
 /// The result of `validate`, `test`, `prove`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +61,6 @@ impl Report {
 
     /// Whether the plan was made without secrets that its reader does not see: it may change more than it shows.
     pub(crate) fn hides_secrets(&self) -> bool {
-        self.diagnostics.iter().any(|it| it.code == Name::Code(Code::UncomparedSecrets))
+        self.diagnostics.iter().any(|it| it.is_one_of(&[Code::UncomparedSecrets]))
     }
 }

@@ -38,7 +38,7 @@ use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::key::derived_id;
-use crate::model::{Entry, Name, Severity};
+use crate::model::{Entry, Severity};
 use crate::routing::invariant::{Unseen, depend_on};
 
 /// The state of a store that has the surrounding resources, as far as their manifests tell.
@@ -152,9 +152,7 @@ impl Loaded {
             resolved = resolve_beside(&surrounding, &with_source(&others, source, &own.desired), source);
         }
         // The rest is for the sources that these are, whose names nobody knows.
-        let is_unknown = |found: &Diagnostic| {
-            [Code::UnknownReference, Code::AmbiguousReference].iter().any(|code| found.code == Name::Code(*code))
-        };
+        let is_unknown = |found: &Diagnostic| found.is_one_of(&[Code::UnknownReference, Code::AmbiguousReference]);
         told.extend(std::mem::take(&mut resolved.diagnostics).into_iter().filter(is_unknown));
         for found in &mut told {
             found.message = format!("in the surrounding manifests: {}", found.message);

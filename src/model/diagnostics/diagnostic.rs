@@ -229,6 +229,11 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 
+    /// Whether the diagnostic has one of some codes.
+    pub(crate) fn is_one_of(&self, codes: &[Code]) -> bool {
+        matches!(self.code, Name::Code(code) if codes.contains(&code))
+    }
+
     /// Whether the diagnostic counts as a finding with a severity. The line that counts known findings is not a finding
     /// (D114).
     pub(crate) fn counts_as(&self, severity: Severity) -> bool {

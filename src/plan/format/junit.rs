@@ -9,7 +9,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::diagnostics::position;
 use super::verdict::{store_note, summary};
-use crate::model::{Cause, Code, Diagnostic, JsonError, Name};
+use crate::model::{Cause, Code, Diagnostic, JsonError};
 use crate::plan::behaviour;
 use crate::plan::proof_report::InvariantProof;
 use crate::plan::report::Report;
@@ -89,7 +89,7 @@ fn cases(report: &Report) -> Vec<TestCase> {
     let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
     // A request that was tested has a case of its own.
-    let is_of_test = |it: &&Diagnostic| report.tests.is_some() && it.code == Name::Code(Code::RouteTestFailed);
+    let is_of_test = |it: &&Diagnostic| report.tests.is_some() && it.is_one_of(&[Code::RouteTestFailed]);
     for it in report.diagnostics.iter().filter(|it| !is_of_test(it)) {
         match &it.place {
             Some(place) => files.entry(&place.file.name).or_default().push(it),

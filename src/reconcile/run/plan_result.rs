@@ -8,7 +8,7 @@ use super::speculative::{apply_speculatively, note_behaviour};
 use super::{fault_message::fault_message, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
-use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Refusal, Severity, Snapshot};
+use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Path, Refusal, Severity, Snapshot};
 use crate::plan::report::Report;
 use crate::plan::test_report::TestReport;
 use crate::plan::{Change, Detail, Effect, Plan, RedactedPlan};
@@ -123,8 +123,8 @@ impl PlanResult {
 
     /// Whether the manifests have errors, and each of them has one of these codes.
     fn has_no_errors_but(&self, codes: &[Code]) -> bool {
-        let is_one = |found: &Diagnostic| codes.iter().any(|code| found.code == Name::Code(*code));
-        self.has_errors() && self.diagnostics.iter().filter(|it| it.is_error()).all(is_one)
+        let mut errors = self.diagnostics.iter().filter(|it| it.is_error());
+        self.has_errors() && errors.all(|it| it.is_one_of(codes))
     }
 
     /// Whether the store matches all manifests once the plan is applied.
@@ -189,8 +189,7 @@ impl PlanResult {
     /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
     /// come first, so that no limit leaves them out.
     pub(super) fn warn_about_kept(&mut self) {
-        let is_warning_of_kept =
-            |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
+        let is_warning_of_kept = |it: &Diagnostic| !it.is_error() && it.is_one_of(&[Code::InUse]);
         self.diagnostics.retain(|it| !is_warning_of_kept(it));
         let kept = self.plan.iter().flat_map(|plan| &plan.kept_resources);
         let warnings = kept.map(|kept| {

@@ -36,7 +36,7 @@ use crate::lint::JudgedParts;
 use crate::manifest::resolve::surrounding::SurroundingState;
 use crate::manifest::resolve::{LastResolution, Resolution, resolve, resolve_again, resolve_offline};
 use crate::manifest::{self, Loaded};
-use crate::model::{Entry, JsonError, Kind, Name};
+use crate::model::{Entry, JsonError, Kind};
 use crate::plan::proof_report::ProofReport;
 use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
@@ -368,7 +368,7 @@ impl Prepared {
         if found.iter().any(Diagnostic::is_error) {
             planned.plan = None;
         }
-        planned.diagnostics.retain(|it| it.code != Name::Code(Code::RouteTestFailed));
+        planned.diagnostics.retain(|it| !it.is_one_of(&[Code::RouteTestFailed]));
         planned.diagnostics.extend(found);
         PlanResult { tests, ..planned }
     }

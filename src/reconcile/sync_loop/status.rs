@@ -120,8 +120,7 @@ impl RunFindings {
         let diagnostics = listed.map(|it| (it.code, Item::from_diagnostic(it))).collect();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         let others = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
-        let others = others.map(Name::Code);
-        let waits_for_others = all.iter().any(|it| others.contains(&it.code));
+        let waits_for_others = all.iter().any(|it| it.is_one_of(&others));
         Self { diagnostics, errors, warnings, waits_for_others, ..Self::default() }
     }
 
@@ -132,8 +131,7 @@ impl RunFindings {
 }
 
 fn ownership_conflicts(planned: &PlanResult, snapshot: &Snapshot) -> Vec<OwnershipConflict> {
-    let is_clash = |it: &Diagnostic| it.code == Name::Code(Code::OwnerConflict);
-    if !planned.diagnostics.iter().any(is_clash) {
+    if !planned.diagnostics.iter().any(|it| it.is_one_of(&[Code::OwnerConflict])) {
         return Vec::new();
     }
     let all = planned.desired.values().chain(&planned.left_out);
