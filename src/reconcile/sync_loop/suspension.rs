@@ -162,29 +162,30 @@ impl Suspensions {
     ) -> Result<(), StoreError> {
         let _changing = self.changing.lock();
         // In effect before the history has it: the record then comes after every commit that did not see it.
-        let notes = self.by_source.update(|suspensions| {
-            let mut notes: Vec<SuspensionNote> = Vec::new();
+        let (ended, changed) = self.by_source.update(|suspensions| {
+            let mut ended = Vec::new();
             suspensions.retain(|source, suspension| {
                 let end = suspension.until.filter(|until| *until <= now);
-                notes.extend(end.map(|end| {
-                    let author = Author::source(source, None);
-                    (source.clone(), author, Outcome::Resumed, format!("the suspension ended at {end}"))
-                }));
+                ended.extend(end.map(|end| (source.clone(), end)));
                 end.is_none()
             });
-            notes.extend(change(suspensions));
-            notes
+            (ended, change(suspensions))
         })?;
-        for (source, author, outcome, message) in notes {
-            // A loop logs only the end of what it has seen begin. Somebody who resumes a source gives no message.
-            if outcome == Outcome::Resumed && !message.is_empty() {
-                tracing::info!(source = source.as_str(), "{message}");
-            }
-            let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
-            let noted = self.store.note(attempt, outcome, message);
-            or_warn(&source, "cannot record the suspension in the history", noted);
+        for (source, end) in ended {
+            let (author, message) = (Author::source(&source, None), format!("the suspension ended at {end}"));
+            // A loop logs only the end of what it has seen begin.
+            tracing::info!(source = source.as_str(), "{message}");
+            self.note((source, author, Outcome::Resumed, message));
         }
+        changed.into_iter().for_each(|note| self.note(note));
         Ok(())
+    }
+
+    /// Records a change in the history.
+    fn note(&self, (source, author, outcome, message): SuspensionNote) {
+        let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
+        let noted = self.store.note(attempt, outcome, message);
+        or_warn(&source, "cannot record the suspension in the history", noted);
     }
 }
 
