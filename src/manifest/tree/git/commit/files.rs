@@ -24,7 +24,7 @@ pub(super) const LINK: i32 = 0o120_000;
 
 /// Why a path cannot be found in a commit.
 pub(super) enum PathFault {
-    /// It does not exist.
+    /// Nothing has the path.
     Missing,
     Unreadable(String),
 }
