@@ -320,10 +320,10 @@ mod tests {
             let changes = revert(now, then, None, DeletionBudget::Normal).changes.into_iter();
             changes.flat_map(|change| change.notes).collect::<Vec<String>>()
         };
-        let (not_protected, protected) =
+        let (loses_protection, gains_protection) =
             ("no longer protected by `prevent_destroy`", "now protected by `prevent_destroy`");
-        assert_eq!(notes(&then, &offered), [not_protected, "handed over to source `docs` when it takes over"]);
-        assert_eq!(notes(&offered, &then), [protected, "no longer handed over to source `docs`"]);
+        assert_eq!(notes(&then, &offered), [loses_protection, "handed over to source `docs` when it takes over"]);
+        assert_eq!(notes(&offered, &then), [gains_protection, "no longer handed over to source `docs`"]);
         // A command has moved it, and its source has not declared it yet.
         let moved = protected("shop", "a")
             .map(|claim| Arc::new(Claim { transfer_to: Some("shop".into()), ..Claim::clone(&claim) }));

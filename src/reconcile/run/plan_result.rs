@@ -241,7 +241,16 @@ impl PlanResult {
         let refused = self.refused.as_ref().and_then(|plan| RedactedPlan::new(plan, Detail::Effects).ok());
         let refusals = self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default();
         let first_file = self.files.first().map(|file| file.source.name.clone());
-        Report { command, diagnostics, plan, refused, refusals, files: self.own_files(), first_file, ..Report::default() }
+        Report {
+            command,
+            diagnostics,
+            plan,
+            refused,
+            refusals,
+            files: self.own_files(),
+            first_file,
+            ..Report::default()
+        }
     }
 }
 
