@@ -1,4 +1,4 @@
-//! The hosts that a scope lists: a host, or `*.example.com` for all below (D101, D112).
+//! Patterns of hosts: a host, or `*.example.com` for all below, in scopes and as hosts of edges (D101, D112).
 
 use std::net::IpAddr;
 
@@ -16,18 +16,26 @@ pub(crate) fn check_host_pattern(text: &str) -> Result<(), Fault> {
     Err(fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all of its subdomains"))
 }
 
-/// Whether a pattern selects a host in its normal form. A wildcard selects itself and narrower wildcards, too.
-pub(crate) fn selects_host(pattern: &str, host: &str) -> bool {
-    let pattern = host_name(pattern);
-    match pattern.strip_prefix('*') {
-        Some(suffix) => host.ends_with(suffix),
-        None => pattern == host,
+/// Whether a pattern has all hosts of another one. Both are in normal form. A wildcard has itself, narrower ones and the hosts
+/// below, but not the host after its `*.`.
+pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
+    match wide.strip_prefix('*') {
+        Some(suffix) => narrow.len() > suffix.len() && narrow.ends_with(suffix),
+        None => wide == narrow,
     }
 }
 
-/// Whether a pattern selects every host that another one selects.
+/// Whether a pattern has all hosts of another one, however they are written.
 pub(crate) fn covers_hosts(wide: &str, narrow: &str) -> bool {
-    selects_host(wide, &host_name(narrow))
+    covers(&host_name(wide), &host_name(narrow))
+}
+
+/// The wildcards of whole labels that cover a pattern and more, the longest first. A lookup of each finds what covers a pattern
+/// among many without comparing it with all.
+pub(crate) fn wider(pattern: &str) -> impl Iterator<Item = String> {
+    let text = pattern.strip_prefix('*').unwrap_or(pattern);
+    let dots = text.match_indices('.').map(|(dot, _)| dot).filter(|dot| *dot > 0);
+    dots.filter_map(move |dot| Some(format!("*{}", text.get(dot..)?)))
 }
 
 #[cfg(test)]
@@ -35,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wildcard_selects_all_below() {
+    fn a_wildcard_covers_all_below() {
         for (pattern, host, expected) in [
             ("docs.example.com", "docs.example.com", true),
             ("Docs.Example.com.", "docs.example.com", true),
@@ -46,10 +54,25 @@ mod tests {
             ("*.docs.example.com", "*.docs.example.com", true),
             ("*.docs.example.com", "*.example.com", false),
             ("*.docs.example.com", "evildocs.example.com", false),
+            ("*.docs.example.com", ".docs.example.com", false),
             ("[2001:DB8::1]", "2001:db8::1", true),
             ("::ffff:192.0.2.1", "192.0.2.1", true),
         ] {
-            assert_eq!(selects_host(pattern, host), expected, "{pattern} {host}");
+            assert_eq!(covers_hosts(pattern, host), expected, "{pattern} {host}");
+        }
+    }
+
+    #[test]
+    fn wider_wildcards_have_fewer_labels() {
+        for (pattern, expected) in [
+            ("a.b.example.com", "*.b.example.com *.example.com *.com"),
+            ("*.b.example.com", "*.example.com *.com"),
+            ("*eu.example.com", "*.example.com *.com"),
+            ("localhost", ""),
+        ] {
+            let found: Vec<String> = wider(pattern).collect();
+            assert_eq!(found.join(" "), expected, "{pattern}");
+            assert!(found.iter().all(|wide| covers(wide, pattern)), "{pattern}");
         }
     }
 

@@ -1,14 +1,19 @@
 //! The hosts that a scope lists: an API key or a followed source takes no others for edges (D101, D112).
 
-use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot, host_pattern::selects_host};
+use foldhash::HashSet;
+
+use crate::model::host_pattern::covers;
+use crate::model::traffic::host_name;
+use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot};
 
 /// The hostports of an edge with hosts that are not listed: their places in the list, their texts, and their hosts.
 pub(super) fn unlisted<'e>(
     edge: &'e HttpsEdge,
     hosts: &'e [String],
 ) -> impl Iterator<Item = (usize, &'e str, String)> + use<'e> {
+    let listed: Vec<String> = hosts.iter().map(|pattern| host_name(pattern)).collect();
     edge.addresses().filter_map(move |(index, text, (host, _))| {
-        let is_listed = hosts.iter().any(|pattern| selects_host(pattern, &host));
+        let is_listed = listed.iter().any(|pattern| covers(pattern, &host));
         (!is_listed).then_some((index, text, host))
     })
 }
@@ -31,12 +36,10 @@ pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Op
         (Kind::HttpsEdge, Operation::Create { spec, .. }) => first(spec.as_any().downcast_ref::<HttpsEdge>()?),
         (Kind::HttpsEdge, Operation::Patch { spec, fields, .. }) if fields.iter().any(|field| field == "hostports") => {
             let former = current.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
-            let is_new = |host: &String| {
-                let mut known = former.into_iter().flat_map(|edge| edge.addresses());
-                !known.any(|(_, _, (known, _))| known == *host)
-            };
+            let former = former.into_iter().flat_map(|edge| edge.addresses());
+            let known: HashSet<String> = former.map(|(_, _, (host, _))| host).collect();
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
-            unlisted(edge, hosts).map(|(_, _, host)| host).find(is_new)
+            unlisted(edge, hosts).map(|(_, _, host)| host).find(|host| !known.contains(host))
         }
         (Kind::HttpsEdge, Operation::Claim { claim: Some(claim), .. }) => {
             let taken = current.get(key).filter(|entry| entry.source() != Some(claim.source.as_str()))?;

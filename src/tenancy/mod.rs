@@ -29,6 +29,7 @@ pub(crate) mod certificates;
 mod delegated_prefix;
 pub(crate) mod delegation;
 mod host_allowlist;
+mod host_owners;
 mod hostports;
 pub(crate) mod rights;
 mod source_scope;

@@ -9,10 +9,11 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::delegated_prefix::WHOLE;
 use super::delegation::MOST_LISTED;
-use super::hostports::{HostConsent, former};
+use super::host_owners::HostConsent;
+use super::hostports::stored_edge;
 use crate::background::yield_to_requests;
+use crate::model::host_pattern::wider;
 use crate::model::{Code, Desired, Fault, HttpsEdge, Key, Kind, Snapshot};
-use crate::routing::behaviour::wider;
 use crate::syntax::text::{first_of, printable};
 
 /// Returns a warning for each edge that no longer consents to hosts that edges of other sources have by its consent.
@@ -22,7 +23,7 @@ pub(super) fn withdrawn_hosts(
     source: &str,
 ) -> Vec<(Key, Fault)> {
     let withdrawals = Desired::of_kind(desired, Kind::HttpsEdge).filter_map(|wanted| {
-        let (edge, former) = wanted.spec_as::<HttpsEdge>().zip(former(snapshot, &wanted.key))?;
+        let (edge, former) = wanted.spec_as::<HttpsEdge>().zip(stored_edge(snapshot, &wanted.key))?;
         let is_withdrawn = |source: &str| HostConsent::from_edge(edge, Some(source)) == HostConsent::Missing;
         let given = former.delegates_to.iter().filter(|_| former.required_modules.is_none());
         let given = given.filter(|it| it.path_prefix == WHOLE).map(|it| it.source.as_str());

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::host_pattern::wider;
+
 /// A pattern from its end, without the asterisk, and whether it has one.
 type HostOrder = (String, bool);
 
@@ -55,13 +57,6 @@ impl<T> HostTree<T> {
     }
 }
 
-/// The wildcards of whole labels that cover a pattern and more, the longest first.
-pub(crate) fn wider(pattern: &str) -> impl Iterator<Item = String> {
-    let text = pattern.strip_prefix('*').unwrap_or(pattern);
-    let dots = text.match_indices('.').map(|(dot, _)| dot).filter(|dot| *dot > 0);
-    dots.filter_map(move |dot| Some(format!("*{}", text.get(dot..)?)))
-}
-
 /// A text from its end.
 pub(super) fn reversed(text: &str) -> String {
     text.chars().rev().collect()
@@ -97,14 +92,5 @@ mod tests {
         assert!(tree.has_below("*eu.example.com") && tree.get("a.org").is_some());
         assert!(["a.org", "*.org", "c.b.eu.example.com"].into_iter().all(|pattern| tree.meets(pattern)));
         assert!(!["b.org", "*.a.org", "*.us.org"].into_iter().any(|pattern| tree.meets(pattern)));
-    }
-
-    #[test]
-    fn wider_wildcards_have_fewer_labels() {
-        let wildcards = |pattern: &str| wider(pattern).collect::<Vec<_>>();
-        assert_eq!(wildcards("a.b.example.com"), ["*.b.example.com", "*.example.com", "*.com"]);
-        assert_eq!(wildcards("*.b.example.com"), ["*.example.com", "*.com"]);
-        assert_eq!(wildcards("*eu.example.com"), ["*.example.com", "*.com"]);
-        assert!(wildcards("localhost").is_empty());
     }
 }

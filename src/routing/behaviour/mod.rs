@@ -60,7 +60,6 @@ pub(super) use fate_module::content;
 pub(crate) use fate_module::{FateModule, ModuleLikeness};
 pub(crate) use host_class::HostClass;
 pub(super) use host_tree::HostTree;
-pub(crate) use host_tree::wider;
 pub(super) use path_beginnings::PathBeginnings;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};

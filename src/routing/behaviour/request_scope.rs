@@ -4,6 +4,7 @@ use super::host_class::HostClass;
 use super::path_beginnings::PathBeginnings;
 use super::path_class::PathClass;
 use super::request_class::RequestClass;
+use crate::model::host_pattern::covers;
 use crate::model::traffic::host_name;
 
 /// The beginning of every path.
@@ -68,14 +69,6 @@ impl RequestScope {
     /// Whether the scope has the paths of a class, which is inside or outside of it.
     pub(super) fn has_path(&self, path: &PathClass<'_>) -> bool {
         self.prefixes.is_empty() || self.prefixes.iter().any(|own| path.path.starts_with(own.as_str()))
-    }
-}
-
-/// Whether a pattern has all hosts of another one. Both are in normal form.
-fn covers(wide: &str, narrow: &str) -> bool {
-    match wide.strip_prefix('*') {
-        Some(suffix) => narrow.len() > suffix.len() && narrow.ends_with(suffix),
-        None => wide == narrow,
     }
 }
 

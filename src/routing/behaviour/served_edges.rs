@@ -4,9 +4,10 @@ use std::array;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::host_tree::{HostTree, wider};
+use super::host_tree::HostTree;
 use crate::background::yield_to_requests;
 use crate::model::diagnostics::check::parse_hostport;
+use crate::model::host_pattern::wider;
 use crate::model::traffic::host_name;
 use crate::model::{Entry, HttpsEdge, Key, Kind, Snapshot};
 

@@ -1,0 +1,169 @@
+//! Whose a host is, from the view of a source that adds one (D112).
+//!
+//! Ports do not count: a host belongs to the source whose edge has it, and a host below a wildcard to that of the closest
+//! wildcard, which gets its requests today. A new wildcard is also that of those who have hosts below it. Each owner is asked for
+//! the consent of its edge.
+//!
+//! For example, `shop` has `*.example.com:443`, and `docs` has `docs.example.com:443` by its consent. An edge of `guides` with
+//! `docs.example.com:80` needs the consent of both, one with `blog.example.com:80` that of `shop`, and one with `*.com:80` that of
+//! both again.
+
+use std::cell::OnceCell;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+
+use super::delegated_prefix::{WHOLE, prefixes_of};
+use crate::background::yield_to_requests;
+use crate::model::host_pattern::wider;
+use crate::model::{Entry, HttpsEdge, Kind, Snapshot};
+
+/// A host in its normal form, and a port.
+pub(super) type Address = (String, u16);
+
+/// Whether a source may serve a host that an edge has. Of several edges with the host, the one with the last of these counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HostConsent {
+    /// The edge is its own.
+    Own,
+    /// The edge delegates all of its paths to the source, which can have the host on other ports.
+    Given,
+    /// No source owns the edge, so nobody can consent.
+    Unowned,
+    /// The edge is another's.
+    Missing,
+}
+
+impl HostConsent {
+    /// What an edge that is not the source's own says about its hosts.
+    fn from_entry(entry: &Entry, edge: &HttpsEdge, source: Option<&str>) -> Self {
+        match entry.claim {
+            Some(_) => Self::from_edge(edge, source),
+            None => Self::Unowned,
+        }
+    }
+
+    /// What the edge of another source says about its hosts.
+    pub(super) fn from_edge(edge: &HttpsEdge, source: Option<&str>) -> Self {
+        let is_given = |source| edge.required_modules.is_none() && delegates_all(edge, source);
+        if source.is_some_and(is_given) { Self::Given } else { Self::Missing }
+    }
+}
+
+/// An edge that has a host.
+#[derive(Clone, Copy)]
+struct HostOwner<'s> {
+    entry: &'s Entry,
+    /// The port that it has of the host.
+    port: u16,
+    /// Whether the source that asks may serve the host, too.
+    consent: HostConsent,
+}
+
+impl HostOwner<'_> {
+    fn is_closed(&self) -> bool {
+        self.consent >= HostConsent::Unowned
+    }
+}
+
+/// The owners of hosts, from the view of one source.
+pub(super) struct HostOwners<'s> {
+    /// By host and port.
+    served: HashMap<Address, HostOwner<'s>>,
+    /// By host, on any port: the one with the least consent.
+    hosts: HashMap<String, HostOwner<'s>>,
+    /// The first host below each wildcard that is closed to the source. Made for the first wildcard that is added.
+    closed_below: OnceCell<HashMap<String, String>>,
+}
+
+impl<'s> HostOwners<'s> {
+    /// Indexes the hosts of a state. `is_own` tells the edges of the source, or of none, and `uncounted` what of an edge does not
+    /// count.
+    pub(super) fn new(
+        snapshot: &'s Snapshot,
+        source: Option<&str>,
+        is_own: &dyn Fn(&Entry) -> bool,
+        uncounted: &dyn Fn(&Entry, &HttpsEdge) -> HashSet<Address>,
+    ) -> Self {
+        let (mut served, mut hosts) = (HashMap::new(), HashMap::new());
+        // If several edges have a host, those of other sources take precedence over the source's own, and the oldest
+        // one, which comes last, over others with the same consent.
+        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+            yield_to_requests();
+            let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
+            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::from_entry(entry, edge, source) };
+            let uncounted = uncounted(entry, edge);
+            for (_, _, (host, port)) in edge.addresses().filter(|(_, _, address)| !uncounted.contains(address)) {
+                let server = HostOwner { entry, port, consent };
+                let at = served.entry((host.clone(), port)).or_insert(server);
+                let on_any = hosts.entry(host).or_insert(server);
+                for known in [at, on_any] {
+                    if known.consent <= consent {
+                        *known = server;
+                    }
+                }
+            }
+        }
+        Self { served, hosts, closed_below: OnceCell::new() }
+    }
+
+    /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
+    pub(super) fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
+        // Whoever has the hostport has all of its requests already.
+        let (server, host) = match self.served.get(added) {
+            Some(server) if server.consent == HostConsent::Own => None,
+            Some(server) => Some((server, added.0.clone())),
+            None => self.closed_above(added).or_else(|| self.closed_below(&added.0)),
+        }?;
+        Some((server.entry, format!("{host}:{}", server.port)))
+    }
+
+    /// The edge that has an added host or a wildcard above it, and does not consent. The closest one is asked, and then the next
+    /// ones up to that whose requests the hostport takes: whoever has the closest host may have it by their consent alone, and
+    /// on another port. An edge that no source owns has never consented.
+    fn closed_above(&self, (host, port): &Address) -> Option<(&HostOwner<'s>, String)> {
+        let mut is_closest = true;
+        for host in std::iter::once(host.clone()).chain(wider(host)) {
+            let Some(on_any) = self.hosts.get(&host) else { continue };
+            let on_port = self.served.get(&(host.clone(), *port));
+            if on_port.is_some_and(|server| server.consent == HostConsent::Own) {
+                return None;
+            }
+            if on_any.is_closed() && (is_closest || on_any.consent == HostConsent::Missing) {
+                return Some((on_port.filter(|server| server.is_closed()).unwrap_or(on_any), host));
+            }
+            if on_port.is_some() {
+                return None;
+            }
+            is_closest = false;
+        }
+        None
+    }
+
+    /// The edge that has a host below an added wildcard, and does not consent.
+    fn closed_below(&self, host: &str) -> Option<(&HostOwner<'s>, String)> {
+        if !host.starts_with('*') {
+            return None;
+        }
+        let first = self.closed_below.get_or_init(|| self.closed_by_wildcard()).get(host)?;
+        Some((self.hosts.get(first)?, first.clone()))
+    }
+
+    /// The first host below each wildcard that is closed to the source, so that many wildcards are not compared with many hosts.
+    fn closed_by_wildcard(&self) -> HashMap<String, String> {
+        let mut first: HashMap<String, String> = HashMap::new();
+        for (host, _) in self.hosts.iter().filter(|(_, server)| server.is_closed()) {
+            for wildcard in wider(host) {
+                let known = first.entry(wildcard).or_insert_with(|| host.clone());
+                if *host < *known {
+                    known.clone_from(host);
+                }
+            }
+        }
+        first
+    }
+}
+
+/// Whether an edge delegates all of its paths to a source.
+pub(super) fn delegates_all(edge: &HttpsEdge, source: &str) -> bool {
+    prefixes_of(edge, source).contains(&WHOLE)
+}
