@@ -126,22 +126,18 @@ impl<'a> HostEdge<'a> {
         Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
     }
 
-    /// Why a source cannot take over a route that has no source: the edge does not consent to its present match, whose requests would
-    /// lose the route.
-    fn missing_former_consent(&self, source: &str, former: &HttpsEdgeRoute) -> Option<Fault> {
-        if consents(self.edge, source, former) {
-            return None;
-        }
-        let is_odd = Selector::from_route(former).is_some_and(|selector| !is_normal(selector.path));
-        let prefix = if is_odd { WHOLE.to_owned() } else { wanted_prefix(former).0 };
+    /// The fault of a route without a source that a source would take over without consent to its present match.
+    fn present_fault(&self, source: &str, present: &HttpsEdgeRoute) -> Fault {
+        let is_odd = Selector::from_route(present).is_some_and(|selector| !is_normal(selector.path));
+        let prefix = if is_odd { WHOLE.to_owned() } else { wanted_prefix(present).0 };
         let message = format!(
             "HttpsEdge `{}` does not delegate to source `{source}` the present match `{}` of this route, which no source owns",
             printable(self.name),
-            printable(&former.r#match)
+            printable(&present.r#match)
         );
         let consent = consent_to_ask_for(self.edge, self.name, source, &prefix);
         let help = format!("declare another route, without its ID, or {consent}");
-        Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
+        Fault::new(Code::NotDelegated, message).at("match").help(help)
     }
 
     /// The fault of a route that would take requests for a longer prefix, which the edge delegates to another source.
@@ -241,9 +237,9 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
             }
         } else if edge.owner.is_some() {
             let taken_over = snapshot.get(&wanted.key).filter(|entry| entry.claim.is_none());
-            let former = taken_over.and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
-            let fault = former.and_then(|former| edge.missing_former_consent(source, former));
-            found.errors.extend(fault.map(|fault| (wanted.key.clone(), fault)));
+            let refused = taken_over.filter(|present| !consents_to_present(edge.edge, source, present));
+            let present = refused.and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+            found.errors.extend(present.map(|present| (wanted.key.clone(), edge.present_fault(source, present))));
         }
         found.errors.extend(edge.differing(route).map(|fault| (wanted.key.clone(), fault)));
     }
@@ -283,6 +279,12 @@ fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &st
 fn tolerated(fault: Fault) -> Fault {
     let cure = fault.help.clone().unwrap_or_default();
     fault.help(format!("the route stays as long as its match does not change; {cure}"))
+}
+
+/// Whether an edge consents to the present match of a route in the store, which has no source and which a source takes over:
+/// requests for that match lose the route.
+pub(super) fn consents_to_present(edge: &HttpsEdge, source: &str, route: &Entry) -> bool {
+    route.spec_as::<HttpsEdgeRoute>().is_some_and(|present| consents(edge, source, present))
 }
 
 /// Whether the edge of a route delegates anything to a source.

@@ -14,13 +14,14 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Display, Formatter};
 
-use super::delegated_prefix::consents;
-use super::delegation::delegates;
+use super::delegation::{consents_to_present, delegates};
 use super::host_allowlist::unlisted_host;
 use crate::model::key_scope::WriteAction;
 use crate::model::required_secrets::has_secrets;
-use crate::model::{Claim, Entry, HttpsEdge, HttpsEdgeRoute, Key, KeyScope, Kind, Operation, Slot, Snapshot};
+use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Slot, Snapshot};
+use crate::syntax::text::printable;
 
 /// The kind of change whose operations are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,26 @@ pub(crate) enum Denied {
     Action(&'static str),
     /// To take a host for an edge.
     Host(String),
+}
+
+/// Says what the actor may not do.
+impl Display for Denied {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(verb, source) => write!(f, "{verb} source `{}`", printable(source)),
+            Self::Unowned(verb, kind) => write!(f, "{verb} resources of kind {kind} that no source owns"),
+            Self::Global(verb, kind) => write!(f, "{verb} resources of kind {kind}, which act on every source"),
+            Self::Certificate => f.write_str("change a certificate that no source owns"),
+            Self::Secrets(key) => write!(f, "adopt {key}, which has secrets"),
+            Self::Secret(key, module) => write!(f, "replace `{module}` of {key}, which has a secret and no source"),
+            Self::Stated(key) => write!(f, "declare {key} by its ID"),
+            Self::Former(key, source) => {
+                write!(f, "create {key}, whose ID source `{}` was the last to have", printable(source))
+            }
+            Self::Action(verb) => write!(f, "{verb} single resources"),
+            Self::Host(host) => write!(f, "serve `{}`, which is not in `hosts`", printable(host)),
+        }
+    }
 }
 
 impl Rights<'_> {
@@ -233,7 +254,10 @@ impl OperationCheck<'_> {
         let taken_by = self.claims.get(&route.key).map(|claim| claim.source.as_str());
         // A plan that adopts the route: planning has checked the path that it will have and its present one, and a rollback asks for
         // its present one here, because requests for it lose the route.
-        let is_delegated = || taken_by.is_some_and(|source| consents_to(edge, source, route));
+        let is_delegated = || {
+            let edge = edge.spec_as::<HttpsEdge>();
+            taken_by.zip(edge).is_some_and(|(source, edge)| consents_to_present(edge, source, route))
+        };
         let is_judged = match edge.claim {
             None => moves_route(operation),
             Some(_) => route.claim.is_none() && !is_delegated(),
@@ -306,12 +330,6 @@ impl OperationCheck<'_> {
 fn moves_route(operation: &Operation) -> bool {
     let Operation::Patch { key, fields, .. } = operation else { return false };
     key.kind == Kind::HttpsEdgeRoute && fields.iter().any(|field| field == "match" || field == "match_type")
-}
-
-/// Whether an edge consents to a route as it is in the store, if that were of a source.
-fn consents_to(edge: &Entry, source: &str, route: &Entry) -> bool {
-    let specs = edge.spec_as::<HttpsEdge>().zip(route.spec_as::<HttpsEdgeRoute>());
-    specs.is_some_and(|(edge, route)| consents(edge, source, route))
 }
 
 #[cfg(test)]

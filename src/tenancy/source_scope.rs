@@ -125,7 +125,7 @@ impl SourceScope {
         let mut refused = BTreeMap::new();
         for (key, denied) in denied {
             // Several operations on a resource have one cause.
-            refused.entry(key).or_insert_with_key(|key| refused_operation(key, &denied));
+            refused.entry(key).or_insert_with(|| refused_operation(&denied));
         }
         refused
     }
@@ -169,33 +169,20 @@ impl SourceScope {
 }
 
 /// The fault of a resource with an operation that the source has no right to.
-fn refused_operation(key: &Key, denied: &Denied) -> Fault {
-    let (what, help) = match denied {
-        Denied::Source(verb, other) => {
-            (format!("{verb} source `{}`", printable(other)), "declare it in that source".to_owned())
+fn refused_operation(denied: &Denied) -> Fault {
+    let help = match denied {
+        Denied::Source(..) => "declare it in that source".to_owned(),
+        Denied::Unowned(_, kind) => format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
+        Denied::Global(_, kind) => {
+            format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`")
         }
-        Denied::Unowned(verb, kind) => (
-            format!("{verb} resources of kind {kind} that no source owns"),
-            format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
-        ),
-        Denied::Global(verb, kind) => (
-            format!("{verb} resources of kind {kind}, which act on every source"),
-            format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
-        ),
-        Denied::Stated(stated) => (
-            format!("declare {stated} by its ID"),
-            format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
-        ),
-        Denied::Former(new, other) => (
-            format!("create {new}, whose ID source `{}` was the last to have", printable(other)),
-            "remove `metadata.id`, or ask an admin to apply this source once".to_owned(),
-        ),
-        // These limit keys alone.
-        Denied::Certificate | Denied::Secrets(_) | Denied::Secret(..) | Denied::Action(_) | Denied::Host(_) => {
-            (format!("change {key}"), "ask an admin to do it".to_owned())
+        Denied::Stated(key) => {
+            format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", key.kind)
         }
+        Denied::Former(..) => "remove `metadata.id`, or ask an admin to apply this source once".to_owned(),
+        _ => "ask an admin to do it".to_owned(),
     };
-    Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help)
+    Fault::new(Code::Forbidden, format!("this source may not {denied}")).help(help)
 }
 
 /// The owner of a declared API key, also if its manifest names none (D27).

@@ -23,28 +23,19 @@ pub(super) fn check<O: Borrow<Operation>>(
 }
 
 fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
-    let forbidden = |what: String| forbidden(caller, &what, current);
-    let needs = |right: &str, what: String| needs(caller, right, &what, current);
+    let needs = |right: &str, what: &str| needs(caller, right, what, current);
+    let what = denied.to_string();
     match denied {
         Denied::Source(verb, source) => source_refusal(caller, verb, source, current).at(Path::root()),
-        Denied::Unowned(verb, kind) => forbidden(format!("{verb} resources of kind {kind} that no source owns")),
-        Denied::Global(verb, kind) => {
-            needs("`global`", format!("{verb} resources of kind {kind}, which act on every source"))
-        }
-        Denied::Certificate => needs("`global`", "change a certificate that no source owns".to_owned()),
-        Denied::Secret(key, module) => {
-            needs("`secrets`", format!("replace `{module}` of {key}, which has a secret and no source"))
-        }
-        Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
+        Denied::Unowned(..) | Denied::Action(_) | Denied::Host(_) => forbidden(caller, &what, current),
+        Denied::Global(..) | Denied::Certificate => needs("`global`", &what),
+        Denied::Secret(..) | Denied::Secrets(_) => needs("`secrets`", &what),
         Denied::Stated(key) => {
-            let what = format!("declare {key} by its ID, which its source did not have before");
-            needs(&format!("`{}` in `kinds`", key.kind), what)
+            needs(&format!("`{}` in `kinds`", key.kind), &format!("{what}, which its source did not have before"))
         }
         Denied::Former(key, source) => {
             let what = format!("create {key}, whose ID that source was the last to have");
-            needs(&format!("the right to apply source `{}`", printable(source)), what)
+            needs(&format!("the right to apply source `{}`", printable(source)), &what)
         }
-        Denied::Action(verb) => forbidden(format!("{verb} single resources")),
-        Denied::Host(host) => forbidden(format!("serve `{}`, which is not in `hosts`", printable(host))),
     }
 }
