@@ -13,6 +13,7 @@
 use crate::model::kind::https_edge::Delegation;
 use crate::model::{HttpsEdge, HttpsEdgeRoute};
 use crate::routing::selector::Selector;
+use crate::syntax::text::printable;
 
 /// The path prefix that stands for all paths of an edge, and for hosts beside its hostports.
 pub(super) const WHOLE: &str = "/";
@@ -93,6 +94,22 @@ pub(super) fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<&str>) {
         return (path.to_owned(), None);
     }
     (format!("{path}/"), (!is_exact).then_some(route.r#match.as_str()))
+}
+
+/// Returns the request to the owner of an edge: an entry of its list of delegations, or the list if there is none yet.
+/// A list with entries must keep them.
+pub(super) fn consent_to_ask_for(edge: &HttpsEdge, name: &str, source: &str, prefix: &str) -> String {
+    let (name, prefix) = (printable(name), printable(prefix));
+    // In braces, some characters need quotes.
+    let prefix = match prefix.contains([',', '[', ']', '{', '}', '\'', ':']) {
+        true => format!("'{}'", prefix.replace('\'', "''")),
+        false => prefix,
+    };
+    let entry = format!("{{source: {source}, path_prefix: {prefix}}}");
+    match edge.delegates_to.is_empty() {
+        true => format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`"),
+        false => format!("ask for `{entry}` in `delegates_to` of `{name}`"),
+    }
 }
 
 #[cfg(test)]

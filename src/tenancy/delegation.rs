@@ -29,7 +29,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::certificates::unpresented;
 use super::delegated_prefix::{
-    ODD, WHOLE, admits, closer_delegation, consents, is_normal, precedes, prefixes_of, wanted_prefix,
+    ODD, WHOLE, admits, closer_delegation, consent_to_ask_for, consents, is_normal, precedes, prefixes_of,
+    wanted_prefix,
 };
 use super::hostports::hostport_faults;
 use super::withdrawn_hosts::withdrawn_hosts;
@@ -157,22 +158,6 @@ impl<'a> HostEdge<'a> {
         );
         let consent = consent_to_ask_for(self.edge, self.name, source, path_prefix);
         Some(Fault::new(Code::NotDelegated, message).at("match").help(format!("{instead}, or {consent}")))
-    }
-}
-
-/// Returns the request to the owner of an edge: an entry of its list of delegations, or the list if there is none yet.
-/// A list with entries must keep them.
-pub(super) fn consent_to_ask_for(edge: &HttpsEdge, name: &str, source: &str, prefix: &str) -> String {
-    let (name, prefix) = (printable(name), printable(prefix));
-    // In braces, some characters need quotes.
-    let prefix = match prefix.contains([',', '[', ']', '{', '}', '\'', ':']) {
-        true => format!("'{}'", prefix.replace('\'', "''")),
-        false => prefix,
-    };
-    let entry = format!("{{source: {source}, path_prefix: {prefix}}}");
-    match edge.delegates_to.is_empty() {
-        true => format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`"),
-        false => format!("ask for `{entry}` in `delegates_to` of `{name}`"),
     }
 }
 

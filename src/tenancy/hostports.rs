@@ -21,8 +21,7 @@ use std::cell::LazyCell;
 
 use foldhash::HashSet;
 
-use super::delegated_prefix::WHOLE;
-use super::delegation::consent_to_ask_for;
+use super::delegated_prefix::{WHOLE, consent_to_ask_for};
 use super::host_owners::{Address, HostOwners, delegates_all};
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
@@ -30,7 +29,7 @@ use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, 
 use crate::syntax::text::printable;
 
 /// The hostports that an edge does not have yet, with their places in the list.
-fn added<'e>(edge: &'e HttpsEdge, former: Option<&HttpsEdge>) -> Vec<(usize, &'e str, Address)> {
+pub(super) fn added<'e>(edge: &'e HttpsEdge, former: Option<&HttpsEdge>) -> Vec<(usize, &'e str, Address)> {
     // As most edges of a plan.
     if former.is_some_and(|former| former.hostports == edge.hostports) {
         return Vec::new();
