@@ -22,7 +22,7 @@ pub(super) type Address = (String, u16);
 
 /// Whether a source may serve a host that an edge has. Of several edges with the host, the one with the last of these counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum HostConsent {
+enum HostConsent {
     /// The edge is its own.
     Own,
     /// The edge delegates all of its paths to the source, which can have the host on other ports.
@@ -37,15 +37,10 @@ impl HostConsent {
     /// What an edge that is not the source's own says about its hosts.
     fn from_entry(entry: &Entry, edge: &HttpsEdge, source: Option<&str>) -> Self {
         match entry.claim {
-            Some(_) => Self::from_edge(edge, source),
             None => Self::Unowned,
+            Some(_) if left_to(edge).any(|left_to| Some(left_to) == source) => Self::Given,
+            Some(_) => Self::Missing,
         }
-    }
-
-    /// What the edge of another source says about its hosts.
-    pub(super) fn from_edge(edge: &HttpsEdge, source: Option<&str>) -> Self {
-        let is_given = |source| edge.required_modules.is_none() && delegates_all(edge, source);
-        if source.is_some_and(is_given) { Self::Given } else { Self::Missing }
     }
 }
 
@@ -161,6 +156,12 @@ impl<'s> HostOwners<'s> {
         }
         first
     }
+}
+
+/// The sources that an edge leaves its hosts to, on other ports and below its wildcards.
+pub(super) fn left_to(edge: &HttpsEdge) -> impl Iterator<Item = &str> {
+    let whole = edge.delegates_to.iter().filter(move |it| it.path_prefix == WHOLE && edge.required_modules.is_none());
+    whole.map(|it| it.source.as_str())
 }
 
 /// Whether an edge delegates all of its paths to a source.

@@ -59,6 +59,63 @@ fn consent_to_one_port_of_a_host_is_none_to_another_one() {
 }
 
 #[test]
+fn whoever_takes_consent_back_with_another_edge_is_told_who_has_hosts_by_it() {
+    let hosts = |name: &str, hosts: &str| document("HttpsEdge", name, &format!("{{hostports: [{hosts}]}}"));
+    let kept = document("HttpsEdge", "shop", &format!("{{hostports: ['shop.example.com:443']{CONSENT}}}"));
+    // The edge has another name, or its wildcard is one of another edge from then on.
+    let renamed = vec![hosts("store", "'shop.example.com:443', '*.shop.example.com:443'")];
+    let moved = vec![kept.clone(), hosts("store", "'*.shop.example.com:443'")];
+    for files in [renamed, moved] {
+        let gateway = Gateway::new();
+        gateway.apply("team-a", &[shop(CONSENT)]);
+        assert_eq!(gateway.b_applies(&[edge("mine", "x.shop.example.com:80")]).status, 201);
+        let applies = || gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files));
+        let told =
+            ["NOT_DELEGATED", "HttpsEdge `store` no longer leaves hosts", "`x.shop.example.com:80` of source `team-b`"];
+        refused(&applies(), 201, &told);
+        let again = applies();
+        assert!(again.status == 200 && !again.text.contains("leaves hosts"), "{}", again.text);
+    }
+    let gateway = Gateway::new();
+    gateway.apply("team-a", &[shop(CONSENT)]);
+    assert_eq!(gateway.b_applies(&[edge("mine", "x.shop.example.com:80")]).status, 201);
+    let wildcard = "{hostports: ['*.shop.example.com:443'], delegates_to: [{source: team-b, path_prefix: /}]}";
+    let files = [kept, document("HttpsEdge", "store", wildcard)];
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files));
+    assert!(answer.status == 201 && !answer.text.contains("leaves hosts"), "it consents, too: {}", answer.text);
+}
+
+#[test]
+fn whoever_adds_a_wildcard_is_told_which_hosts_below_it_get_no_more_ports() {
+    let wildcard = |more: &str| {
+        let plain = document("HttpsEdge", "plain", &format!("{{hostports: ['*.example.com:80']{more}}}"));
+        reconciliation("team-a", &[shop(CONSENT), plain])
+    };
+    let mine = |ports: &str| {
+        let delegates = "delegates_to: [{source: team-a, path_prefix: /}]";
+        [document("HttpsEdge", "mine", &format!("{{hostports: ['x.shop.example.com:80'{ports}], {delegates}}}"))]
+    };
+    let more = ", 'x.shop.example.com:8443'";
+    for (consent, is_closed) in [("", true), (CONSENT, false)] {
+        let gateway = Gateway::new();
+        gateway.apply("team-a", &[shop(CONSENT)]);
+        assert_eq!(gateway.b_applies(&mine("")).status, 201);
+        let answer = gateway.server.call("POST", "/reconciliations", wildcard(consent));
+        assert_eq!(answer.status, 201, "the edge below consents: {}", answer.text);
+        let told = answer.text.contains("HttpsEdge `plain` adds a wildcard above hosts")
+            && answer.text.contains("`x.shop.example.com:80` of source `team-b`");
+        assert_eq!(told, is_closed, "{}", answer.text);
+        let again = gateway.server.call("POST", "/reconciliations", wildcard(consent));
+        assert!(again.status == 200 && !again.text.contains("adds a wildcard"), "{}", again.text);
+        let added = gateway.b_applies(&mine(more));
+        match is_closed {
+            true => refused(&added, 409, &["NOT_DELEGATED", "of HttpsEdge `plain` of source `team-a`"]),
+            false => assert_eq!(added.status, 201, "{}", added.text),
+        }
+    }
+}
+
+#[test]
 fn a_source_adds_hosts_below_its_own_wildcard_without_consent() {
     let gateway = Gateway::new();
     gateway.apply("team-a", &[shop(CONSENT)]);
