@@ -118,9 +118,10 @@ pub(super) fn stored_edge<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s H
     snapshot.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>())
 }
 
-/// The hostports that edges of a source have.
-fn hostports_of(snapshot: &Snapshot, source: &str) -> HashSet<Address> {
-    let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| entry.is_owned_by(source));
+/// The hostports that edges of a source have, as far as these count.
+fn hostports_of(snapshot: &Snapshot, source: &str, counts: &dyn Fn(&Entry) -> bool) -> HashSet<Address> {
+    let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX);
+    let edges = edges.filter(|entry| entry.is_owned_by(source) && counts(entry));
     edges.filter_map(|entry| entry.spec_as::<HttpsEdge>()).flat_map(addresses).collect()
 }
 
@@ -140,7 +141,7 @@ pub(crate) fn hostport_faults<'a>(
         Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
     };
     let owners = LazyCell::new(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| HashSet::default()));
-    let held = LazyCell::new(|| hostports_of(snapshot, source));
+    let held = LazyCell::new(|| hostports_of(snapshot, source, &|_| true));
     for wanted in edges {
         yield_to_requests();
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
@@ -162,7 +163,8 @@ pub(crate) fn hostport_faults<'a>(
 }
 
 /// Returns a fault for each edge of a source, or of none, that gets a hostport between two states that overlaps with one of
-/// another source afterwards.
+/// another source afterwards. As in a plan, hosts of a source move between its edges, unless another source gets the edge that
+/// had them.
 pub(crate) fn retaken_hostports<'k>(
     keys: impl Iterator<Item = &'k Key>,
     before: &Snapshot,
@@ -177,9 +179,12 @@ pub(crate) fn retaken_hostports<'k>(
         added.into_iter().map(|(_, _, address)| address).collect()
     };
     let owners = LazyCell::new(|| HostOwners::new(after, source, &is_own, &retaken));
+    let stays = |entry: &Entry| after.get(&entry.key).is_none_or(|now| is_own(now));
+    let held = LazyCell::new(|| source.map(|source| hostports_of(before, source, &stays)).unwrap_or_default());
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
         let Some(edge) = stored_edge(after, key) else { continue };
-        let faults = added_faults((edge, stored_edge(before, key)), (source, ""), |address| owners.rival(address));
+        let rival = |address: &Address| if held.contains(address) { None } else { owners.rival(address) };
+        let faults = added_faults((edge, stored_edge(before, key)), (source, ""), rival);
         found.extend(faults.map(|fault| (key.clone(), fault)));
     }
     found
@@ -196,4 +201,49 @@ pub(super) fn added_hostport_fault(
     let is_own = |entry: &Entry| entry.source() == source;
     let owners = LazyCell::new(|| HostOwners::new(current, source, &is_own, &|_, _| HashSet::default()));
     added_faults((edge, former), (source, ""), |address| owners.rival(address)).next()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{Claim, Id, Operation};
+
+    /// A state with edges: their IDs, their sources, and their hostports.
+    fn state(edges: &[(&str, Option<&str>, &str)]) -> Snapshot {
+        let create = |(id, source, hostport): &(&str, Option<&str>, &str)| {
+            let hostports = vec![(*hostport).to_owned()];
+            let spec = Arc::new(HttpsEdge { hostports, ..HttpsEdge::default() });
+            let claim = source.map(|source| Arc::new(Claim::new(source, *id)));
+            Operation::Create { key: Key::new(Kind::HttpsEdge, Id::new(id)), spec, claim, token: None }
+        };
+        let operations: Vec<Operation> = edges.iter().map(create).collect();
+        Snapshot::default().apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    #[test]
+    fn a_rollback_moves_hosts_of_a_source_between_its_edges_and_takes_none_of_another_source() {
+        let (docs, shop) = (Some("docs"), Some("shop"));
+        let (wide, host, other) = ("*.example.com:443", "x.example.com:80", "docs.example.org:443");
+        let shops = ("edghts_shop", shop, wide);
+        let both = |one: &str, owner: Option<&str>, two: &str| {
+            state(&[shops, ("edghts_one", docs, one), ("edghts_two", owner, two)])
+        };
+        let before = both(other, docs, host);
+        for (after, expected) in [
+            (both(host, docs, other), 0),
+            (both("x.example.com:8080", docs, other), 1),
+            // Nobody gives the edge with the host away and has the host as well.
+            (both(host, shop, host), 1),
+            (both(host, None, host), 1),
+        ] {
+            let keys = ["edghts_one", "edghts_two"].map(|id| Key::new(Kind::HttpsEdge, Id::new(id)));
+            let found = retaken_hostports(keys.iter(), &before, &after, docs);
+            assert_eq!(found.len(), expected, "{found:?}");
+        }
+    }
 }
