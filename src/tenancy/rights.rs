@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Display, Formatter};
 
 use super::delegation::{consents_to_present, delegates};
-use super::host_allowlist::unlisted_host;
+use super::host_allowlist::{unlisted_host, unowned_edge};
 use crate::model::key_scope::WriteAction;
 use crate::model::required_secrets::has_secrets;
 use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Slot, Snapshot};
@@ -154,7 +154,7 @@ impl OperationCheck<'_> {
             // A resource that loses its owner counts as created without one.
             Operation::Claim { claim: None, .. } => {
                 self.check_write(key.kind, None, WriteAction::Create)?;
-                self.check_place(key, None)?;
+                self.check_release(key)?;
                 self.check_unowned_certificate(key.kind)
             }
             Operation::Delete { .. } => {
@@ -227,6 +227,14 @@ impl OperationCheck<'_> {
         }
         let parent = self.current.get(&parent);
         parent.map_or(Ok(()), |parent| self.check_parent(parent.key.kind, self.owner(parent), source))
+    }
+
+    /// Checks the place of a resource that loses its source. On an edge without one, a route goes back to where it was adopted, and
+    /// its requests stay the same: whoever may adopt and change such routes may release them, too.
+    fn check_release(&self, key: &Key) -> Result<(), Denied> {
+        let parent = key.parent_key();
+        let is_in_place = parent.is_some_and(|parent| unowned_edge(self.current, &parent).is_some());
+        if is_in_place { Ok(()) } else { self.check_place(key, None) }
     }
 
     /// Whether the actor may add something for a source to what `owner` has. Planning leaves this to the rights of a followed

@@ -143,7 +143,7 @@ fn a_route_without_a_source_belongs_to_its_edge() {
 }
 
 #[test]
-fn a_route_that_loses_its_source_needs_the_edge() {
+fn a_route_that_loses_its_source_needs_the_source_of_its_edge() {
     let operations = [
         create(route("edghts_shop", "edghtsrt_own"), Some("shop")),
         create(route("edghts_identity", "edghtsrt_guest"), Some("shop")),
@@ -161,8 +161,10 @@ fn a_route_that_loses_its_source_needs_the_edge() {
         release(&routes, "edghts_identity", "edghtsrt_guest"),
         Err(Denied::Source("update resources of".to_owned(), "identity".to_owned()))
     );
-    assert_eq!(release(&routes, "edghts_free", "edghtsrt_free"), Err(Denied::Unowned("update", Kind::HttpsEdge)));
-    assert_eq!(release(&kinds(&["HttpsEdge", "HttpsEdgeRoute"]), "edghts_free", "edghtsrt_free"), Ok(()));
+    // Without one, whoever can adopt it can release it.
+    assert_eq!(release(&routes, "edghts_free", "edghtsrt_free"), Ok(()));
+    let denied = Err(Denied::Unowned("create", Kind::HttpsEdgeRoute));
+    assert_eq!(release(&kinds(&["HttpsEdge"]), "edghts_free", "edghtsrt_free"), denied);
     let both = KeyScope { apply: vec!["shop".into(), "identity".into()], ..routes };
     assert_eq!(release(&both, "edghts_identity", "edghtsrt_guest"), Ok(()));
 }

@@ -142,6 +142,39 @@ pub(super) fn release(gateway: &Gateway) {
     refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
 }
 
+/// On an edge that no source owns, whoever can adopt a route can release it where it is, and nowhere else.
+#[test]
+fn a_rollback_releases_a_route_where_it_was_adopted() {
+    let gateway = Gateway::new();
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let edge = made.str("/id").to_owned();
+    let body = json!({"match_type": "path_prefix", "match": "/docs/"});
+    let made = gateway.server.call("POST", &format!("/edges/https/{edge}/routes"), Some(body));
+    let revision = gateway.revision();
+    let adopting = |matched: &str| {
+        let spec = format!("{{edge: {edge}, match_type: path_prefix, match: {matched}}}");
+        let text = document("HttpsEdgeRoute", "mine", &spec)["text"].as_str().unwrap().to_owned();
+        let text = text.replace("{name: mine}", &format!("{{name: mine, id: {}}}", made.str("/id")));
+        reconciliation("team-b", &[json!({"name": "mine.yaml", "text": text})])
+    };
+    let b = gateway.key(json!({"apply": ["team-b"], "kinds": ["HttpsEdgeRoute"]}));
+    let back = |token: &str| {
+        let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
+        gateway.server.call_as(token, "POST", "/rollbacks", Some(back))
+    };
+    let adopted = gateway.server.call_as(&b, "POST", "/reconciliations", adopting("/docs/"));
+    assert_eq!(adopted.status, 201, "{}", adopted.text);
+    refused(&back(&gateway.b), 403, &["resources of kind HttpsEdgeRoute that no source owns"]);
+    let released = back(&b);
+    assert_eq!(released.status, 201, "{}", released.text);
+    // With another match, it takes other requests of the edge.
+    for matched in ["/docs/", "/docs/new/"] {
+        let adopted = gateway.server.call("POST", "/reconciliations", adopting(matched));
+        assert_eq!(adopted.status, 201, "{}", adopted.text);
+    }
+    refused(&back(&b), 403, &["resources of kind HttpsEdge that no source owns"]);
+}
+
 /// A route without a source belongs to its edge, so that nobody gives one up on the edge of another source: neither where that no
 /// longer consents, nor without its modules.
 #[test]
