@@ -1,12 +1,15 @@
-//! Whose a host is, from the view of a source that adds one (D112).
+//! Whose a host is, from the view of a source that adds one (D103, D112).
 //!
-//! Ports do not count: a host belongs to the source whose edge has it, and a host below a wildcard to that of the closest
-//! wildcard, which gets its requests today. A new wildcard is also that of those who have hosts below it. Each owner is asked for
-//! the consent of its edge.
+//! Cookies and the names of certificates know no ports, and browsers try port 80 first: whoever has another port of a host has its
+//! sessions. So ports do not count: a host belongs to the source whose edge has it, a host below a wildcard to the source of the
+//! closest wildcard, which gets its requests today, and a new wildcard needs those who have hosts below it.
 //!
 //! For example, `shop` has `*.example.com:443`, and `docs` has `docs.example.com:443` by its consent. An edge of `guides` with
 //! `docs.example.com:80` needs the consent of both, one with `blog.example.com:80` that of `shop`, and one with `*.com:80` that of
 //! both again.
+//!
+//! Consent to a host is no consent to its other ports: a source that has a host below a wildcard of another needs the present
+//! consent of that edge for each port more, unless its own edges have the requests already.
 
 use std::cell::OnceCell;
 

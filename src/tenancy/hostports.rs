@@ -1,9 +1,7 @@
 //! Hosts of edges: who may add a host to an edge (D103, D112).
 //!
-//! Cookies and the names of certificates know no ports, and browsers try port 80 first: whoever has another port of a
-//! host has its sessions. So ports do not count: a host belongs to the source whose edge has it, a host below a wildcard
-//! to the source of the closest wildcard, which gets its requests today, and a new wildcard needs those who have hosts
-//! below it. The owner consents by delegating `/`.
+//! A plan, a request and a rollback are judged alike: what an edge adds, the rival that has it by `host_owners.rs`, and the fault
+//! that names it. The owner consents by delegating `/`.
 //!
 //! Two things nobody consents to. One of two edges with a hostport gets no requests, so what is delegated with `/` is the
 //! host, and never the hostport. And an edge with `required_modules` gives no hosts away: they bind its routes only, so that
@@ -11,9 +9,6 @@
 //!
 //! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and so is one
 //! with `docs.example.com:80`. If `docs` has `docs.example.com:443`, an edge of `guides` with `*.example.com:80` is refused.
-//!
-//! Consent to a host is no consent to its other ports: a source that has a host below a wildcard of another needs the present
-//! consent of that edge for each port more, unless its own edges have the requests already.
 //!
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 

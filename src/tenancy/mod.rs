@@ -5,23 +5,33 @@
 //! Several teams apply manifests to one store. A resource of one source can affect the requests of another one: a route
 //! on its edge, a hostport that overlaps, a certificate for its host.
 //!
-//! # The idea
+//! # The rule
 //!
-//! docs/explanation/tenancy.md has a table of all such effects, and who decides about each: nobody, the affected source
-//! by consent in its own manifests, or an admin. A new effect needs a row there before it needs code, and a case in
-//! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges
-//! of others, and `delegated_prefix.rs` a route with what its edge delegates; `withdrawn_hosts.rs` warns of consent that is taken
-//! back; `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the scope of their actor.
+//! Every change of a source is judged by three questions about whatever it affects:
+//!
+//! 1. **Does the source own it?** What it declared first, also on hosts: `host_owners.rs`, and `certificates.rs` for who presents
+//!    which certificate.
+//! 2. **Was it given to the source?** By an admin, in the scope of its key or repository: `rights.rs` judges operations of both,
+//!    `source_scope.rs` what a repository declares, and `host_allowlist.rs` the hosts of either.
+//! 3. **Has the owner consented?** In its own manifests, and for as long as these say so: `delegation.rs` judges routes by
+//!    `delegated_prefix.rs`, `hostports.rs` hosts, and `write_consent.rs` both in single requests. `withdrawn_hosts.rs` warns whoever
+//!    takes consent back.
+//!
+//! Three times no, and the change is refused. Only what a change adds is judged: what is in the store stays, with a warning at most, so
+//! that nobody stops another source by a change of mind. docs/explanation/tenancy.md has a table of all effects between sources, with
+//! the answer for each. A new effect needs a row there before it needs code, and a case in tests/it/security/tenancy.
 //!
 //! # An example
 //!
-//! Source `docs` declares a route below `/docs/` on the edge `shop` of source `shop`. It is admitted if the manifest of
-//! `shop` has `delegates_to: [{source: docs, path_prefix: /docs/}]`, and refused otherwise, with that line as the help.
+//! Source `docs` adds a route below `/docs/` on the edge `shop` of source `shop`. It does not own the edge, and its key may not apply
+//! source `shop`. So the manifest of `shop` decides: with `delegates_to: [{source: docs, path_prefix: /docs/}]`, the route is admitted;
+//! otherwise it is refused, with that line as the help. If the line goes later, the route stays, its match cannot change, and both
+//! sources are told.
 //!
 //! # What it never does
 //!
-//! A decision does not depend on who asks, or through which command or endpoint. The decision is made from Specs and
-//! claims alone, so the state of the store is enough to repeat it.
+//! A decision about consent does not depend on who asks, or through which command or endpoint. It is made from Specs and claims alone, so
+//! the state of the store is enough to repeat it.
 //!
 //! See D112; D101 and D103 have the parts.
 

@@ -3,9 +3,9 @@
 //! No plan deletes what is another source's. So whoever closes such hosts is told who keeps which of them beside the edge. An edge
 //! closes hosts in two ways:
 //!
-//! - It withdraws the consent by which others have them: its own, or that of an edge whose hosts it gets, because that was
+//! - It withdraws the consent by which others have them: its own, or that of an edge whose hosts it gets, because that edge is
 //!   renamed or replaced.
-//! - It adds a wildcard above them, by the consent of their edges, and gives none in return.
+//! - It adds a wildcard above them, with the consent of their edges, and gives no consent in return.
 //!
 //! For example, `shop` has `*.example.com:443` and delegates `/` to `docs`, which has `docs.example.com:443`. If the manifest of
 //! `shop` gets another name and loses `delegates_to`, its plan warns about `docs.example.com:443`.
@@ -154,13 +154,13 @@ impl<'a> ClosingEdge<'a> {
         }
         if !self.covered.is_empty() {
             let held = listed(&self.covered);
-            let message =
-                format!("HttpsEdge `{name}` adds a wildcard above hosts that it does not leave to others: {held}");
-            let cure = match requires {
-                true => "an edge with `required_modules` leaves no host to others",
-                false => "to leave them these, delegate `/` to their sources",
+            let message = format!(
+                "HttpsEdge `{name}` adds a wildcard above hosts of other edges, which can then get no more ports: {held}"
+            );
+            let help = match requires {
+                true => "remove the wildcard or `required_modules`, or tell their owners; existing hosts stay",
+                false => "delegate `/` to their sources, or tell their owners; existing hosts stay",
             };
-            let help = format!("these edges keep their hosts, but get no more ports of them; {cure}");
             found.push(Fault::new(Code::NotDelegated, message).at("hostports").help(help));
         }
         found.into_iter().map(|fault| (self.wanted.key.clone(), fault)).collect()
