@@ -100,11 +100,16 @@ fn added_faults<'s>(
     added.filter_map(move |(index, text, address)| Some(fault(index, text, &rival(&address)?, source, name)))
 }
 
-/// Whether an edge adds a hostport, so that it can have one of another source. This reads no other edges.
-pub(crate) fn add_hostports<'a>(mut edges: impl Iterator<Item = &'a Desired>, snapshot: &Snapshot) -> bool {
+/// Whether an edge adds a hostport or changes what it allows others, so that it is judged next to other sources. This reads no
+/// other edges.
+pub(crate) fn concern_others<'a>(mut edges: impl Iterator<Item = &'a Desired>, snapshot: &Snapshot) -> bool {
     edges.any(|wanted| {
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { return false };
-        !added(edge, stored_edge(snapshot, &wanted.key)).is_empty()
+        let former = stored_edge(snapshot, &wanted.key);
+        let allows_alike = former.is_none_or(|former| {
+            former.delegates_to == edge.delegates_to && former.certificates_from == edge.certificates_from
+        });
+        !allows_alike || !added(edge, former).is_empty()
     })
 }
 

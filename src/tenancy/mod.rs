@@ -47,7 +47,7 @@ mod withdrawn_hosts;
 mod write_consent;
 
 pub(crate) use delegation::not_admitted;
-pub(crate) use hostports::{add_hostports, retaken_hostports};
+pub(crate) use hostports::{concern_others, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub use source_scope::{Adoption, SourceScope};
 pub(crate) use write_consent::refused_write;

@@ -6,7 +6,7 @@
 //! - The files declare the same names in the same order, without an error, and nothing is renamed or transferred.
 //! - In the store, only resources of this source have changed, and their claims are as desired.
 //! - What changed is judged by itself: no edge changes what it allows, requires or passes through, and none adds a hostport.
-//!   Other sources have a say in these, so they are judged with everything else.
+//!   Other sources have a say in these, so they are judged with everything else until they are in the store.
 //!
 //! Otherwise the source is resolved from scratch. Even then, a Spec that equals that of the last run is the same allocation, so
 //! that the lints need not judge it again.
@@ -133,7 +133,7 @@ impl LastResolution {
             resources.push((redeclare(desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
             may_differ.insert(key.clone());
         }
-        let affect_no_others = self.affect_no_others(&resources, &in_store, snapshot);
+        let affect_no_others = self.affect_no_others(&resources, &may_differ, snapshot);
         affect_no_others.then_some(ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ })
     }
 
@@ -224,11 +224,11 @@ impl LastResolution {
 
     /// Whether the resources with another Spec are judged by themselves: edges that pass TLS through limit the modules of
     /// their routes (D15), what edges allow and require concerns routes (D103) and certificates of other sources (D112),
-    /// and an added hostport may be that of another edge.
+    /// and an added hostport may be that of another edge. What was not applied yet is added again.
     fn affect_no_others(
         &self,
         resources: &[(Desired, Arc<Declaration>)],
-        in_store: &BTreeSet<Key>,
+        may_differ: &BTreeSet<Key>,
         snapshot: &Snapshot,
     ) -> bool {
         let before = |key: &Key| self.desired.get(key);
@@ -238,18 +238,15 @@ impl LastResolution {
             // The resource itself, or the edge of a route.
             let edge = wanted.key.parent_key().unwrap_or_else(|| wanted.key.clone());
             let was = before(&edge).and_then(Desired::spec_as::<HttpsEdge>);
-            let allows_alike = |now: &HttpsEdge| {
-                was.is_some_and(|was| {
-                    was.delegates_to == now.delegates_to && was.certificates_from == now.certificates_from
-                })
-            };
             was.is_none_or(|was| !rules::passes_through(was))
-                && wanted.spec_as::<HttpsEdge>().is_none_or(|now| {
-                    !rules::passes_through(now) && now.required_modules.is_none() && allows_alike(now)
-                })
+                && wanted
+                    .spec_as::<HttpsEdge>()
+                    .is_none_or(|now| !rules::passes_through(now) && now.required_modules.is_none())
         };
+        // Also what the last run found to differ: it may not have been applied.
+        let beside = may_differ.iter().filter_map(before);
         changed.iter().all(affects_no_others)
-            && !tenancy::add_hostports(changed.iter().copied().chain(in_store.iter().filter_map(before)), snapshot)
+            && !tenancy::concern_others(changed.iter().copied().chain(beside), snapshot)
     }
 }
 

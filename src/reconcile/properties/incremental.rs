@@ -342,6 +342,9 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 good = Some(files(folder.path()));
                 let next = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
                 let rest = next.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged));
+                // What a plan closes is told with this plan alone.
+                let is_lasting = |line: &&str| !line.contains("get no more ports");
+                let before: String = before.split_inclusive('\n').filter(is_lasting).collect();
                 assert_eq!((rest, said(&next)), (Some((true, desired)), before), "seed {seed}");
                 settled += 1;
             }
@@ -385,13 +388,36 @@ fn a_secret_that_was_moved_to_a_file_is_no_longer_reported() {
     let text = shared(&mut Dice(2)).replace("{from_file: secret-0}", "hunter2");
     fs::write(folder.path().join("a.yaml"), &text).unwrap();
     fs::write(folder.path().join("secret"), "hunter2").unwrap();
-    let snapshot = Snapshot::default();
-    let first = Prepared::load_again(options(folder.path(), false), None);
-    assert!(said(&first.plan(&snapshot)).contains("secret-in-manifest"));
+    let mut source = Followed::new(options(folder.path(), false));
+    assert!(said(&source.sync("in the manifest")).contains("secret-in-manifest"));
     fs::write(folder.path().join("a.yaml"), text.replace("hunter2", "{from_file: secret}")).unwrap();
-    let next = Prepared::load_again(options(folder.path(), false), Some(first));
-    assert!(next.keeps_all_names(&snapshot));
-    assert!(!said(&next.plan(&snapshot)).contains("secret-in-manifest"));
+    let next = Prepared::load_again(options(folder.path(), false), source.last.take());
+    assert!(next.keeps_all_names(&source.snapshot));
+    assert!(!said(&next.plan(&source.snapshot)).contains("secret-in-manifest"));
+}
+
+#[test]
+fn hosts_of_others_that_a_plan_closes_are_told_until_it_is_applied() {
+    let (theirs, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let edge = |name: &str, fields: &str| {
+        format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{{fields}}}\n")
+    };
+    let docs = "hostports: ['docs.example.com:443'], delegates_to: [{source: default, path_prefix: /}]";
+    fs::write(theirs.path().join("a.yaml"), edge("docs", docs)).unwrap();
+    let mut others = Followed::new(Options { source: "theirs".into(), ..options(theirs.path(), false) });
+    others.sync("theirs");
+    let mut source = Followed { snapshot: others.snapshot, ..Followed::new(options(folder.path(), false)) };
+    let mut said_of = |source: &mut Followed, description: &str| {
+        let fields = format!("hostports: ['*.example.com:443'], description: {description}");
+        fs::write(folder.path().join("a.yaml"), edge("all", &fields)).unwrap();
+        said(&source.plan())
+    };
+    for description in ["one", "two"] {
+        let found = said_of(&mut source, description);
+        assert!(found.contains("adds a wildcard above hosts of other edges"), "{description}: {found}");
+    }
+    source.sync("applied");
+    assert!(!said_of(&mut source, "three").contains("wildcard"));
 }
 
 #[test]
