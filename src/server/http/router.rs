@@ -10,14 +10,13 @@ use super::endpoint_paths::positional;
 use crate::server::dashboard;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
-use crate::server::operations::login;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics;
 
 /// Everything but the endpoints of resources.
 pub(super) fn operation_routes(state: &AppState) -> Router {
-    let mut operations = OPERATIONS;
+    let mut operations = OPERATIONS.to_vec();
     // `Allow` lists the methods of a path in this order.
     operations.sort_by_key(|operation| operation.method != MethodFilter::GET);
     let mut router = Router::new();
@@ -32,7 +31,6 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
     let has_dashboard = state.has_dashboard;
     router
         .merge(page_routes())
-        .merge(login::routes())
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .with_state(state.clone())
         .fallback(move |request: Request| std::future::ready(no_endpoint(has_dashboard, request)))

@@ -3,9 +3,6 @@
 //! They are for `edgewright login --sso`, which has no token yet. Nothing is checked before the provider is asked, so few
 //! requests ask it at a time, fewer of one address, and each body is small. A page of another site can send no JSON.
 
-use axum::Router;
-use axum::routing::post;
-
 use crate::server::auth::oidc::connector::OpenIdConnect;
 use crate::server::auth::oidc::device::DeviceProgress;
 use crate::server::auth::oidc::person_token::token_of;
@@ -43,10 +40,9 @@ pub(crate) struct DeviceToken {
     pub interval: u64,
 }
 
-/// The routes.
-pub(in crate::server) fn routes() -> Router<AppState> {
-    Router::new().route(DEVICE, post(begin)).route(DEVICE_TOKEN, post(ask))
-}
+/// What `edgewright login` does, rather than operations of other clients: the OpenAPI document does not have them.
+pub(super) static BEGIN: ApiOperation = ApiOperation::open(MethodFilter::POST, DEVICE, |method| on(method, begin)).any_query();
+pub(super) static ASK: ApiOperation = ApiOperation::open(MethodFilter::POST, DEVICE_TOKEN, |method| on(method, ask)).any_query();
 
 /// Begins to sign in.
 async fn begin(

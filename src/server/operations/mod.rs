@@ -34,7 +34,7 @@ use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
-pub(in crate::server) static OPERATIONS: [&ApiOperation; 34] = [
+pub(in crate::server) static OPERATIONS: &[&ApiOperation] = &[
     &reconciliation::CREATE,
     &reconciliation::records::LIST,
     &reconciliation::records::GET,
@@ -54,6 +54,8 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 34] = [
     &owners::GET,
     &owners::PATCH,
     &hooks::CREATE,
+    &login::BEGIN,
+    &login::ASK,
     &gateway_feed::GET,
     &backup::GET,
     &rekey::CREATE,

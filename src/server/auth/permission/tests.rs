@@ -57,9 +57,8 @@ enum EndpointRule {
 /// The rule of an operation that no kind has. It is stated here once more: a declaration with a wrong intent must not pass.
 fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
     match (operation.method_name(), operation.path) {
-        ("get", "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/saml/{id}") | ("post", "/hooks/git") => {
-            EndpointRule::Open
-        }
+        ("get", "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/saml/{id}")
+        | ("post", "/hooks/git" | "/login/device" | "/login/device/token") => EndpointRule::Open,
         ("get", "/watch" | "/whoami") => EndpointRule::Watch,
         ("get", "/gateway/configuration") => EndpointRule::Feed,
         ("get", "/backup") => EndpointRule::Backup,
