@@ -45,18 +45,15 @@ const SINCE: &str = "since";
 /// The log target of reads of secrets.
 const AUDIT: &str = "audit";
 
-/// The query parameters.
-static PARAMETERS: [QueryParameter; 1] = [QueryParameter(SINCE, || {
-    json!({
-        "description": "The revision that the client has.",
-        "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
-        "x-extension": true,
-    })
-})];
-
 pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration", Intent::ReadFeed, |method| on(method, get))
     .with_secrets("the gateway configuration contains private keys")
-    .query(&PARAMETERS)
+    .query(&[QueryParameter(SINCE, || {
+        json!({
+            "description": "The revision that the client has.",
+            "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
+            "x-extension": true,
+        })
+    })])
     .named("Gateway", "getGatewayConfiguration", "Get the configuration for a gateway")
     .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only over TLS or from the server's own machine. With `since`, the response has only the differences from that revision, or everything if that revision is no longer known. Each read is recorded in the audit log.")
     .documented("400 401 403 429 500 503", |operation, schemas| {

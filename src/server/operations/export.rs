@@ -11,24 +11,21 @@ pub(crate) const SOURCE: &str = "source";
 /// The query parameter that includes resources without a source.
 pub(crate) const ADOPT: &str = "adopt";
 
-/// The query parameters.
-static PARAMETERS: [QueryParameter; 2] = [
-    QueryParameter(SOURCE, || {
-        json!({
-            "description": "The source whose resources to export.",
-            "schema": {"type": "string", "default": DEFAULT_SOURCE},
-        })
-    }),
-    QueryParameter(ADOPT, || {
-        json!({
-            "description": "Whether to also export resources that no source owns, with their IDs.",
-            "schema": {"type": "boolean", "default": false},
-        })
-    }),
-];
-
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))
-    .query(&PARAMETERS)
+    .query(&[
+        QueryParameter(SOURCE, || {
+            json!({
+                "description": "The source whose resources to export.",
+                "schema": {"type": "string", "default": DEFAULT_SOURCE},
+            })
+        }),
+        QueryParameter(ADOPT, || {
+            json!({
+                "description": "Whether to also export resources that no source owns, with their IDs.",
+                "schema": {"type": "boolean", "default": false},
+            })
+        }),
+    ])
     .named("Administration", "exportManifests", "Export manifests")
     .described("Returns the resources of a source as manifests whose plan has no changes. Secrets are not exported: the manifests read them from the environment variables in `variables`.")
     .documented("400 401 403 429 500 503", |operation, schemas| operation.ok(schemas.response::<ExportedManifests>()));

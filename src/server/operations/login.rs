@@ -41,8 +41,10 @@ pub(crate) struct DeviceToken {
 }
 
 /// What `edgewright login` does, rather than operations of other clients: the OpenAPI document does not have them.
-pub(super) static BEGIN: ApiOperation = ApiOperation::open(MethodFilter::POST, DEVICE, |method| on(method, begin)).any_query();
-pub(super) static ASK: ApiOperation = ApiOperation::open(MethodFilter::POST, DEVICE_TOKEN, |method| on(method, ask)).any_query();
+pub(super) static BEGIN: ApiOperation =
+    ApiOperation::open(MethodFilter::POST, DEVICE, |method| on(method, begin)).any_query();
+pub(super) static ASK: ApiOperation =
+    ApiOperation::open(MethodFilter::POST, DEVICE_TOKEN, |method| on(method, ask)).any_query();
 
 /// Begins to sign in.
 async fn begin(

@@ -10,14 +10,6 @@ pub(crate) const PATH: &str = "/resources";
 /// The parameter of the names with the path of a collection.
 pub(crate) const COLLECTION: &str = "collection";
 
-static PARAMETERS: [QueryParameter; 1] = [QueryParameter(COLLECTION, || {
-    json!({
-        "required": true,
-        "description": "The path of a list of resources, such as `/edges/https` or `/edges/https/edghts_…/routes`.",
-        "schema": {"type": "string", "pattern": collection_pattern()},
-    })
-})];
-
 /// Returns the regular expression of the paths of all lists of resources.
 fn collection_pattern() -> String {
     let patterns: Vec<String> = collections().map(|kind| kind.facts().collection_in(r"[^/\s]+")).collect();
@@ -31,7 +23,13 @@ fn collections() -> impl Iterator<Item = Kind> {
 
 pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
     .paged("resource", "resources")
-    .query(&PARAMETERS)
+    .query(&[QueryParameter(COLLECTION, || {
+        json!({
+            "required": true,
+            "description": "The path of a list of resources, such as `/edges/https` or `/edges/https/edghts_…/routes`.",
+            "schema": {"type": "string", "pattern": collection_pattern()},
+        })
+    })])
     .named("Origin", "listResourceNames", "List the names of resources")
     .described("Returns the sources of the resources in a collection, and their names in the manifests, newest first.")
     .documented("400 401 429 500 503", |operation, schemas| {

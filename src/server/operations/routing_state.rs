@@ -10,15 +10,13 @@ use crate::server::resources::at_revision;
 /// The path.
 pub(crate) const PATH: &str = "/routing";
 
-static PARAMETERS: [QueryParameter; 1] = [QueryParameter(AT, || {
-    json!({
-        "description": "The number of a revision, or at least 7 digits of the ID of a Git commit that one was applied from.",
-        "schema": {"type": "string"},
-    })
-})];
-
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))
-    .query(&PARAMETERS)
+    .query(&[QueryParameter(AT, || {
+        json!({
+            "description": "The number of a revision, or at least 7 digits of the ID of a Git commit that one was applied from.",
+            "schema": {"type": "string"},
+        })
+    })])
     .named("Administration", "getRoutingState", "Get what routes requests")
     .described("Returns all edges and routes of the current or an earlier revision with their modules, and the enforced IP restrictions of all endpoints, as manifests have them, to route requests elsewhere. Secrets are masked; viewers can use it.")
     .documented("400 401 403 404 410 429 500 503", |operation, schemas| operation.ok(schemas.response::<RoutingState>()));

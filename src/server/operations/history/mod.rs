@@ -66,17 +66,14 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/history/{revision}", I
     .described("Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.")
     .documented("400 401 404 410 429 500 503", |operation, schemas| operation.ok(schemas.response::<HistoryEntry>()));
 
-/// The query parameters.
-static PARAMETERS: [QueryParameter; 1] = [QueryParameter("resource", || {
-    json!({
-        "required": true,
-        "description": "The path of the resource, such as `/edges/https/edghts_…`.",
-        "schema": {"type": "string", "minLength": 1},
-    })
-})];
-
 pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Intent::Read, |method| on(method, blame))
-    .query(&PARAMETERS)
+    .query(&[QueryParameter("resource", || {
+        json!({
+            "required": true,
+            "description": "The path of the resource, such as `/edges/https/edghts_…`.",
+            "schema": {"type": "string", "minLength": 1},
+        })
+    })])
     .named("History", "getBlame", "Get who set each field")
     .described("Returns for each field of a resource the revision, time and author that set its current value.")
     .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceBlame>()));

@@ -44,25 +44,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
 const CHUNKS: usize = 4;
 
-/// The query parameters.
-static PARAMETERS: [QueryParameter; 3] = [
-    QueryParameter(
-        "since",
-        || json!({"description": "The last revision that the client knows.", "schema": {"type": "integer", "minimum": 0}}),
-    ),
-    QueryParameter("kind", || {
-        let kinds: Vec<&str> = public_kinds().map(|info| info.name).collect();
-        let description = format!("Kinds of resources, separated by commas: {}.", kinds.join(", "));
-        json!({"description": description, "schema": {"type": "string"}})
-    }),
-    QueryParameter("source", || {
-        let description = "Names of the sources that own the resources, separated by commas.";
-        json!({"description": description, "schema": {"type": "string"}})
-    }),
-];
-
 pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch, |method| on(method, get))
-    .query(&PARAMETERS)
+    .query(&[
+        QueryParameter("since", || {
+            let description = "The last revision that the client knows.";
+            json!({"description": description, "schema": {"type": "integer", "minimum": 0}})
+        }),
+        QueryParameter("kind", || {
+            let kinds: Vec<&str> = public_kinds().map(|info| info.name).collect();
+            let description = format!("Kinds of resources, separated by commas: {}.", kinds.join(", "));
+            json!({"description": description, "schema": {"type": "string"}})
+        }),
+        QueryParameter("source", || {
+            let description = "Names of the sources that own the resources, separated by commas.";
+            json!({"description": description, "schema": {"type": "string"}})
+        }),
+    ])
     .named("Changes", "watchChanges", "Watch changes")
     .described("Streams changes of resources as server-sent events: `created`, `updated` or `deleted` for each resource, and `revision` after the last one of a revision. Only `revision` has an ID. `error` is the last event of a stream that the server ends because of an error. Without `since`, the stream starts after the current revision.")
     .documented("400 401 410 429 500 503", |operation, _| {
