@@ -222,20 +222,17 @@ mod tests {
         began.elapsed().as_secs()
     }
 
-    #[test]
-    fn a_slow_client_is_given_up_and_sooner_if_nobody_has_authenticated_it() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            for (bytes, limits, seconds) in [
-                (1, Limits::RESOURCE, 10),
-                (40 << 10, Limits::RESOURCE, 15),
-                (40 << 10, Limits::MANIFESTS, 120),
-                (1, hooks::LIMITS, 3),
-                (64 << 10, hooks::LIMITS, 4),
-                (300 << 10, hooks::LIMITS, 10),
-            ] {
-                assert_eq!(given_up(bytes, limits).await, seconds, "{bytes} bytes per second, {limits:?}");
-            }
-        });
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_client_is_given_up_and_sooner_if_nobody_has_authenticated_it() {
+        for (bytes, limits, seconds) in [
+            (1, Limits::RESOURCE, 10),
+            (40 << 10, Limits::RESOURCE, 15),
+            (40 << 10, Limits::MANIFESTS, 120),
+            (1, hooks::LIMITS, 3),
+            (64 << 10, hooks::LIMITS, 4),
+            (300 << 10, hooks::LIMITS, 10),
+        ] {
+            assert_eq!(given_up(bytes, limits).await, seconds, "{bytes} bytes per second, {limits:?}");
+        }
     }
 }

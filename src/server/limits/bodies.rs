@@ -300,57 +300,47 @@ mod tests {
         reception.stopped.try_recv().ok().map(|shortage| shortage.error().code())
     }
 
-    fn run(test: impl Future<Output = ()>) {
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(test);
+    #[tokio::test(start_paused = true)]
+    async fn the_slowest_body_of_an_owner_goes_first() {
+        let bodies = bodies();
+        let mut held: Vec<Reception> = (0..4).map(|_| Bodies::begin(&bodies, owner("usr_a")).unwrap()).collect();
+        let mut other = Bodies::begin(&bodies, owner("usr_b")).unwrap();
+        tokio::time::advance(Duration::from_micros(50)).await;
+        for (number, reception) in held.iter().enumerate() {
+            reception.grow(if number == 2 { 1 } else { 40 }).unwrap();
+        }
+        let newest = Bodies::begin(&bodies, owner("usr_a")).unwrap();
+        let reasons: Vec<_> = held.iter_mut().map(ended).collect();
+        assert_eq!(reasons, [None, None, Some(Code::RateLimited), None]);
+        assert_eq!((ended(&mut other), bodies.count()), (None, 5));
+        drop((held, other, newest));
+        let table = bodies.table.lock();
+        assert_eq!((table.all, table.shares.len()), (BodyTotals::default(), 0));
     }
 
-    #[test]
-    fn the_slowest_body_of_an_owner_goes_first() {
-        run(async {
-            let bodies = bodies();
-            let mut held: Vec<Reception> = (0..4).map(|_| Bodies::begin(&bodies, owner("usr_a")).unwrap()).collect();
-            let mut other = Bodies::begin(&bodies, owner("usr_b")).unwrap();
-            tokio::time::advance(Duration::from_micros(50)).await;
-            for (number, reception) in held.iter().enumerate() {
-                reception.grow(if number == 2 { 1 } else { 40 }).unwrap();
-            }
-            let newest = Bodies::begin(&bodies, owner("usr_a")).unwrap();
-            let reasons: Vec<_> = held.iter_mut().map(ended).collect();
-            assert_eq!(reasons, [None, None, Some(Code::RateLimited), None]);
-            assert_eq!((ended(&mut other), bodies.count()), (None, 5));
-            drop((held, other, newest));
-            let table = bodies.table.lock();
-            assert_eq!((table.all, table.shares.len()), (BodyTotals::default(), 0));
-        });
+    #[tokio::test(start_paused = true)]
+    async fn clients_without_a_token_have_one_share_and_the_address_with_the_most_loses_first() {
+        let bodies = bodies();
+        let mut forge = Bodies::begin(&bodies, subnet(1)).unwrap();
+        let mut owned = Bodies::begin(&bodies, owner("usr_a")).unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let mut flood: Vec<Reception> = (0..50).map(|_| Bodies::begin(&bodies, subnet(2)).unwrap()).collect();
+        let ended_of_flood = flood.iter_mut().filter_map(ended).collect::<Vec<_>>();
+        assert_eq!(ended_of_flood, vec![Code::Unavailable; 47]);
+        assert_eq!((ended(&mut forge), ended(&mut owned), bodies.count()), (None, None, 5));
     }
 
-    #[test]
-    fn clients_without_a_token_have_one_share_and_the_address_with_the_most_loses_first() {
-        run(async {
-            let bodies = bodies();
-            let mut forge = Bodies::begin(&bodies, subnet(1)).unwrap();
-            let mut owned = Bodies::begin(&bodies, owner("usr_a")).unwrap();
-            tokio::time::advance(Duration::from_secs(1)).await;
-            let mut flood: Vec<Reception> = (0..50).map(|_| Bodies::begin(&bodies, subnet(2)).unwrap()).collect();
-            let ended_of_flood = flood.iter_mut().filter_map(ended).collect::<Vec<_>>();
-            assert_eq!(ended_of_flood, vec![Code::Unavailable; 47]);
-            assert_eq!((ended(&mut forge), ended(&mut owned), bodies.count()), (None, None, 5));
-        });
-    }
-
-    #[test]
-    fn memory_counts_until_the_request_is_answered() {
-        run(async {
-            let bodies = bodies();
-            let worked_on = Bodies::begin(&bodies, owner("usr_a")).unwrap();
-            worked_on.grow(390).unwrap();
-            worked_on.complete();
-            let growing = Bodies::begin(&bodies, owner("usr_a")).unwrap();
-            assert_eq!(growing.grow(11).unwrap_err().code(), Code::RateLimited);
-            assert!(Bodies::begin(&bodies, owner("usr_b")).unwrap().grow(11).is_ok());
-            drop(worked_on);
-            let again = Bodies::begin(&bodies, owner("usr_a")).unwrap();
-            assert!(again.grow(400).is_ok());
-        });
+    #[tokio::test(start_paused = true)]
+    async fn memory_counts_until_the_request_is_answered() {
+        let bodies = bodies();
+        let worked_on = Bodies::begin(&bodies, owner("usr_a")).unwrap();
+        worked_on.grow(390).unwrap();
+        worked_on.complete();
+        let growing = Bodies::begin(&bodies, owner("usr_a")).unwrap();
+        assert_eq!(growing.grow(11).unwrap_err().code(), Code::RateLimited);
+        assert!(Bodies::begin(&bodies, owner("usr_b")).unwrap().grow(11).is_ok());
+        drop(worked_on);
+        let again = Bodies::begin(&bodies, owner("usr_a")).unwrap();
+        assert!(again.grow(400).is_ok());
     }
 }

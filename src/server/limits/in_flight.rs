@@ -215,12 +215,11 @@ mod tests {
         assert_eq!((limit.count(), limit.bodies()), (0, 0));
     }
 
-    #[test]
-    fn a_request_has_no_place_while_it_waits_and_counts_once() {
+    #[tokio::test]
+    async fn a_request_has_no_place_while_it_waits_and_counts_once() {
         let limit = limit(1);
         let waiting = limit.enter("/edges/https", None).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(waiting.hold(async {
+        let handling = async {
             assert_eq!([RequestPlace::was_counted(), RequestPlace::was_counted()], [false, true]);
             RequestPlace::leave();
             let other = limit.enter("/edges/https", None).unwrap();
@@ -228,7 +227,8 @@ mod tests {
             drop(other);
             assert!(RequestPlace::come_back().is_ok());
             assert_eq!(limit.count(), 1);
-        }));
+        };
+        waiting.hold(handling).await;
         assert_eq!((limit.count(), RequestPlace::was_counted()), (0, false));
     }
 

@@ -140,28 +140,25 @@ mod tests {
     use crate::server::limits::slots::classes::CATCH_UPS;
     use crate::store::MEMORY;
 
-    #[test]
-    fn a_server_that_writes_waits_for_no_revision() {
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_writes_waits_for_no_revision() {
         let (store, places, owner) = (Store::open(MEMORY).unwrap(), Slots::new(CATCH_UPS), Id::new("usr_a"));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let began = tokio::time::Instant::now();
-            for (needed, code) in [
-                ("0", None),
-                (" 0", None),
-                ("1", Some(Code::NotCaughtUp)),
-                ("99999999999999999999", Some(Code::Parameter)),
-                ("x", Some(Code::Parameter)),
-                ("", Some(Code::Parameter)),
-            ] {
-                let mut headers = HeaderMap::new();
-                headers.insert(AT_LEAST, HeaderValue::from_str(needed).unwrap());
-                let refused = catch_up(&store, &headers, &places, &owner).await.err().map(|error| error.code());
-                assert_eq!(refused, code, "{needed:?}");
-            }
-            assert!(catch_up(&store, &HeaderMap::new(), &places, &owner).await.is_ok());
-            assert_eq!(began.elapsed(), Duration::ZERO);
-        });
+        let began = tokio::time::Instant::now();
+        for (needed, code) in [
+            ("0", None),
+            (" 0", None),
+            ("1", Some(Code::NotCaughtUp)),
+            ("99999999999999999999", Some(Code::Parameter)),
+            ("x", Some(Code::Parameter)),
+            ("", Some(Code::Parameter)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AT_LEAST, HeaderValue::from_str(needed).unwrap());
+            let refused = catch_up(&store, &headers, &places, &owner).await.err().map(|error| error.code());
+            assert_eq!(refused, code, "{needed:?}");
+        }
+        assert!(catch_up(&store, &HeaderMap::new(), &places, &owner).await.is_ok());
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[test]

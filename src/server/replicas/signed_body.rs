@@ -62,18 +62,17 @@ mod tests {
     use super::*;
 
     /// Reads a body, if it is the signed one.
-    fn read(sent: &'static [u8], signed: &[u8]) -> Option<Bytes> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    async fn read(sent: &'static [u8], signed: &[u8]) -> Option<Bytes> {
         let body = Body::new(SignedBody::new(Body::from(sent), blake3::hash(signed)));
-        runtime.block_on(body.collect()).ok().map(|all| all.to_bytes())
+        body.collect().await.ok().map(|all| all.to_bytes())
     }
 
-    #[test]
-    fn only_the_body_that_was_signed_is_read_to_its_end() {
+    #[tokio::test]
+    async fn only_the_body_that_was_signed_is_read_to_its_end() {
         for body in [&b""[..], b"{}"] {
-            assert_eq!(read(body, body).as_deref(), Some(body));
+            assert_eq!(read(body, body).await.as_deref(), Some(body));
         }
-        assert_eq!([read(b"", b"{}"), read(b"{}", b""), read(b"{}", b"[]")], [None, None, None]);
+        assert_eq!([read(b"", b"{}").await, read(b"{}", b"").await, read(b"{}", b"[]").await], [None, None, None]);
         let is_end = |signed: &[u8]| SignedBody::new(Body::empty(), blake3::hash(signed)).is_end_stream();
         assert!(is_end(b"") && !is_end(b"{}"));
     }

@@ -103,23 +103,22 @@ mod tests {
         app
     }
 
-    #[test]
-    fn an_owner_has_one_earlier_state_in_memory_until_its_response_is_made() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    #[tokio::test]
+    async fn an_owner_has_one_earlier_state_in_memory_until_its_response_is_made() {
         let (app, owner) = (app(3), Id::new("usr_a"));
         let read = |query: &'static str| Box::pin(state(&app, &owner, app.served.store.snapshot(), query));
-        let (first, at, place) = runtime.block_on(read("at=1")).ok().unwrap();
+        let (first, at, place) = read("at=1").await.ok().unwrap();
         assert_eq!((first.revision, at, app.admissions.earlier.running()), (1, Some(1), 1));
         let mut second = read("at=2");
         assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        let current = runtime.block_on(read("at=3")).ok().unwrap();
+        let current = read("at=3").await.ok().unwrap();
         assert!(current.2.is_none(), "the current state takes no place");
         drop(place);
-        assert_eq!(runtime.block_on(second).ok().unwrap().0.revision, 2);
+        assert_eq!(second.await.ok().unwrap().0.revision, 2);
         assert_eq!((app.admissions.earlier.running(), app.admissions.earlier.waiting()), (0, 0));
         let waiting: Vec<_> = (0..100).map_while(|_| app.admissions.earlier.for_owner(&owner).ok()).collect();
         assert_eq!(waiting.len(), 9, "one runs, and eight wait");
-        let refused = runtime.block_on(read("at=1")).err().map(|error| error.code());
+        let refused = read("at=1").await.err().map(|error| error.code());
         assert_eq!(refused, Some(Code::RateLimited));
     }
 

@@ -81,9 +81,8 @@ mod tests {
         thread::current().id()
     }
 
-    #[test]
-    fn commits_share_threads_and_enter_in_order_while_others_wait_for_the_disk() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    #[tokio::test]
+    async fn commits_share_threads_and_enter_in_order_while_others_wait_for_the_disk() {
         let (executor, order) = (CommitExecutor::default(), Arc::new(Mutex::new(Vec::new())));
         let (go, disk) = channel();
         let disk = Mutex::new(disk);
@@ -98,35 +97,30 @@ mod tests {
                 (number, entered, this_thread())
             })
         };
-        let (first, second) = runtime.block_on(async {
-            let first = one(1, Box::new(move || disk.lock().unwrap().recv().unwrap()));
-            let second = one(2, Box::new(|| {}));
-            let unblock = async {
-                // The second one enters although the first one is not durable.
-                while order.lock().unwrap().len() < 2 {
-                    tokio::task::yield_now().await;
-                }
-                go.send(()).unwrap();
-            };
-            let (first, second, ()) = tokio::join!(first, second, unblock);
-            (first.unwrap(), second.unwrap())
-        });
+        let first = one(1, Box::new(move || disk.lock().unwrap().recv().unwrap()));
+        let second = one(2, Box::new(|| {}));
+        let unblock = async {
+            // The second one enters although the first one is not durable.
+            while order.lock().unwrap().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            go.send(()).unwrap();
+        };
+        let (first, second, ()) = tokio::join!(first, second, unblock);
+        let (first, second) = (first.unwrap(), second.unwrap());
         assert_eq!((first.0, second.0, order.lock().unwrap().as_slice()), (1, 2, [1, 2].as_slice()));
         assert_eq!((first.1, first.2), (second.1, second.2));
         assert!(first.1 != first.2 && first.1 != this_thread());
     }
 
-    #[test]
-    fn a_commit_that_panics_stops_no_other() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    #[tokio::test]
+    async fn a_commit_that_panics_stops_no_other() {
         let executor = CommitExecutor::default();
-        runtime.block_on(async {
-            for quick in [true, false] {
-                let in_enter = executor.commit(quick, || -> u32 { panic!("for a test") }, |number| number).await;
-                let in_settle = executor.commit(quick, || 1, |_| -> u32 { panic!("for a test") }).await;
-                assert_eq!((in_enter, in_settle), (None, None));
-                assert_eq!(executor.commit(quick, || 3, |number| number + 1).await, Some(4));
-            }
-        });
+        for quick in [true, false] {
+            let in_enter = executor.commit(quick, || -> u32 { panic!("for a test") }, |number| number).await;
+            let in_settle = executor.commit(quick, || 1, |_| -> u32 { panic!("for a test") }).await;
+            assert_eq!((in_enter, in_settle), (None, None));
+            assert_eq!(executor.commit(quick, || 3, |number| number + 1).await, Some(4));
+        }
     }
 }

@@ -93,11 +93,10 @@ mod tests {
     use super::*;
     use crate::server::net::connections::activity::Activity;
 
-    #[test]
-    fn a_large_body_is_sent_in_parts_that_share_its_bytes() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    #[tokio::test]
+    async fn a_large_body_is_sent_in_parts_that_share_its_bytes() {
         for (in_large_parts, part) in [(false, PART), (true, LARGE_PART)] {
-            runtime.block_on(sent(in_large_parts, 3 * part + 1));
+            sent(in_large_parts, 3 * part + 1).await;
         }
     }
 

@@ -144,42 +144,34 @@ mod tests {
 
     use super::*;
 
-    fn run<T>(test: impl Future<Output = T>) -> T {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
-    }
-
-    #[test]
-    fn a_bare_refusal_is_replaced_and_the_rest_of_the_request_is_read() {
-        run(async {
-            let (server, mut client) = tokio::io::duplex(1 << 16);
-            let activity = Arc::new(Activity::new(Instant::now()));
-            let mut stream = WatchedStream::new(server, activity);
-            client.write_all(&[b'x'; 10_000]).await.unwrap();
-            stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.unwrap();
-            let reading = tokio::spawn(async move {
-                let mut answer = String::new();
-                client.read_to_string(&mut answer).await.unwrap();
-                answer
-            });
-            stream.shutdown().await.unwrap();
-            let answer = reading.await.unwrap();
-            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
-            assert!(answer.ends_with('}') && answer.contains("ERR_EDGEWRIGHT_MALFORMED_REQUEST"), "{answer}");
-        });
-    }
-
-    #[test]
-    fn other_bytes_are_passed_on() {
-        run(async {
-            let (server, mut client) = tokio::io::duplex(1 << 16);
-            let mut stream = WatchedStream::new(server, Arc::new(Activity::new(Instant::now())));
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-            stream.write_all(b"body").await.unwrap();
-            stream.shutdown().await.unwrap();
-            drop(stream);
+    #[tokio::test]
+    async fn a_bare_refusal_is_replaced_and_the_rest_of_the_request_is_read() {
+        let (server, mut client) = tokio::io::duplex(1 << 16);
+        let activity = Arc::new(Activity::new(Instant::now()));
+        let mut stream = WatchedStream::new(server, activity);
+        client.write_all(&[b'x'; 10_000]).await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        let reading = tokio::spawn(async move {
             let mut answer = String::new();
             client.read_to_string(&mut answer).await.unwrap();
-            assert_eq!(answer, "HTTP/1.1 200 OK\r\n\r\nbody");
+            answer
         });
+        stream.shutdown().await.unwrap();
+        let answer = reading.await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.ends_with('}') && answer.contains("ERR_EDGEWRIGHT_MALFORMED_REQUEST"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn other_bytes_are_passed_on() {
+        let (server, mut client) = tokio::io::duplex(1 << 16);
+        let mut stream = WatchedStream::new(server, Arc::new(Activity::new(Instant::now())));
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        stream.write_all(b"body").await.unwrap();
+        stream.shutdown().await.unwrap();
+        drop(stream);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "HTTP/1.1 200 OK\r\n\r\nbody");
     }
 }

@@ -46,54 +46,46 @@ async fn watch(app: &AppState, headers: HeaderMap) -> Body {
     get(State(app.clone()), RawQuery(None), caller, headers).await.ok().unwrap().into_body()
 }
 
-fn on_a_paused_clock(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(test);
-}
-
 /// The next chunk, or none at the end.
 async fn next(body: &mut Body) -> Option<String> {
     let frame = body.frame().await?.unwrap();
     Some(String::from_utf8(frame.into_data().ok().unwrap().to_vec()).unwrap())
 }
 
-#[test]
-fn an_idle_client_gets_comments() {
-    on_a_paused_clock(async {
-        let (app, headers) = app();
-        let mut body = watch(&app, headers).await;
-        assert_eq!(next(&mut body).await.unwrap(), ": changes after revision 1\nid: 1\n\n");
-        for _ in 0..2 {
-            let began = tokio::time::Instant::now();
-            assert_eq!(next(&mut body).await.unwrap(), ": heartbeat\n\n");
-            assert!(began.elapsed() >= HEARTBEAT);
-        }
-        restriction(&app);
-        let events = next(&mut body).await.unwrap();
-        assert!(events.starts_with("event: created\ndata: {\"revision\":2,"), "{events}");
-    });
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_gets_comments() {
+    let (app, headers) = app();
+    let mut body = watch(&app, headers).await;
+    assert_eq!(next(&mut body).await.unwrap(), ": changes after revision 1\nid: 1\n\n");
+    for _ in 0..2 {
+        let began = tokio::time::Instant::now();
+        assert_eq!(next(&mut body).await.unwrap(), ": heartbeat\n\n");
+        assert!(began.elapsed() >= HEARTBEAT);
+    }
+    restriction(&app);
+    let events = next(&mut body).await.unwrap();
+    assert!(events.starts_with("event: created\ndata: {\"revision\":2,"), "{events}");
 }
 
-#[test]
-fn a_client_that_does_not_read_is_disconnected_and_told() {
-    on_a_paused_clock(async {
-        let (app, headers) = app();
-        let mut body = watch(&app, headers).await;
-        for _ in 0..2 * CHUNKS {
-            restriction(&app);
-        }
-        assert_eq!(app.admissions.watchers.running(), 1);
-        tokio::time::sleep(2 * LONGEST_WAIT).await;
-        assert_eq!(app.admissions.watchers.running(), 0, "it holds nothing but its buffer");
-        let mut chunks = Vec::new();
-        while let Some(chunk) = next(&mut body).await {
-            chunks.push(chunk);
-        }
-        assert_eq!(chunks.len(), CHUNKS + 1);
-        let last = chunks.pop().unwrap();
-        assert!(last.starts_with("event: error\ndata: {\"error_code\":\"ERR_EDGEWRIGHT_SLOW_READER\""), "{last}");
-        // What it was sent ends with a whole revision, after which it can resume.
-        assert!(chunks.pop().unwrap().contains(&format!("id: {CHUNKS}\nevent: revision\n")));
-    });
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_disconnected_and_told() {
+    let (app, headers) = app();
+    let mut body = watch(&app, headers).await;
+    for _ in 0..2 * CHUNKS {
+        restriction(&app);
+    }
+    assert_eq!(app.admissions.watchers.running(), 1);
+    tokio::time::sleep(2 * LONGEST_WAIT).await;
+    assert_eq!(app.admissions.watchers.running(), 0, "it holds nothing but its buffer");
+    let mut chunks = Vec::new();
+    while let Some(chunk) = next(&mut body).await {
+        chunks.push(chunk);
+    }
+    assert_eq!(chunks.len(), CHUNKS + 1);
+    let last = chunks.pop().unwrap();
+    assert!(last.starts_with("event: error\ndata: {\"error_code\":\"ERR_EDGEWRIGHT_SLOW_READER\""), "{last}");
+    // What it was sent ends with a whole revision, after which it can resume.
+    assert!(chunks.pop().unwrap().contains(&format!("id: {CHUNKS}\nevent: revision\n")));
 }
 
 #[test]

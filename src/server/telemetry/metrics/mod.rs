@@ -258,26 +258,24 @@ fn page_of(app: &AppState) -> Response {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_panic_is_an_internal_error_and_is_counted() {
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_and_is_counted() {
         install();
         let meter = Meter::new(Method::GET, "/panics");
         let panics = async { if FREQUENT.len() == 4 { panic!("expected by a test") } else { ().into_response() } };
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let response = runtime.block_on(meter.observe(&Method::GET, panics));
+        let response = meter.observe(&Method::GET, panics).await;
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let page = recorder().unwrap().render();
         let line = r#"edgewright_http_requests_total{method="GET",path="/panics",status="500"} 1"#;
         assert!(page.contains(line), "{page}");
     }
 
-    #[test]
-    fn the_same_series_counts_all_requests_of_a_status() {
+    #[tokio::test]
+    async fn the_same_series_counts_all_requests_of_a_status() {
         install();
         let meter = Meter::new(Method::GET, "/counted");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for method in [Method::GET, Method::GET, Method::HEAD] {
-            runtime.block_on(meter.observe(&method, async { ().into_response() }));
+            meter.observe(&method, async { ().into_response() }).await;
         }
         let page = recorder().unwrap().render();
         for (method, count) in [("GET", 2), ("HEAD", 1)] {

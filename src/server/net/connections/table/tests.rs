@@ -6,10 +6,6 @@ fn table(most: usize, most_per_address: Option<usize>) -> Arc<ConnectionTable> {
     ConnectionTable::new(ConnectionLimits { most, most_per_address, ..ConnectionLimits::default() })
 }
 
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
-}
-
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
@@ -28,69 +24,63 @@ fn attend(slot: ConnectionSlot) {
     });
 }
 
-#[test]
-fn a_full_table_closes_the_connection_that_never_had_a_request() {
-    run(async {
-        let table = table(3, None);
-        let busy = admit(&table, HOME).await.ok();
-        let _request = busy.as_ref().map(|slot| slot.activity().begin(false));
-        let idle = admit(&table, HOME).await.ok();
-        drop(idle.as_ref().map(|slot| slot.activity().begin(false)));
-        let silent = admit(&table, HOME).await.ok();
-        let states: Vec<Arc<Activity>> =
-            [&busy, &idle, &silent].into_iter().flatten().map(|it| Arc::clone(it.activity())).collect();
-        [idle, silent].into_iter().flatten().for_each(attend);
-        // A younger one would keep its place.
-        sleep(LEAST_AGE).await;
-        let reasons = || states.iter().map(|it| it.close_reason()).collect::<Vec<_>>();
+#[tokio::test]
+async fn a_full_table_closes_the_connection_that_never_had_a_request() {
+    let table = table(3, None);
+    let busy = admit(&table, HOME).await.ok();
+    let _request = busy.as_ref().map(|slot| slot.activity().begin(false));
+    let idle = admit(&table, HOME).await.ok();
+    drop(idle.as_ref().map(|slot| slot.activity().begin(false)));
+    let silent = admit(&table, HOME).await.ok();
+    let states: Vec<Arc<Activity>> =
+        [&busy, &idle, &silent].into_iter().flatten().map(|it| Arc::clone(it.activity())).collect();
+    [idle, silent].into_iter().flatten().for_each(attend);
+    // A younger one would keep its place.
+    sleep(LEAST_AGE).await;
+    let reasons = || states.iter().map(|it| it.close_reason()).collect::<Vec<_>>();
 
-        let next = admit(&table, HOME).await;
-        assert!(next.is_ok());
-        assert_eq!(reasons(), [None, None, Some(CloseReason::EvictedSilent)]);
-        let _next = next.map(|slot| (slot.activity().begin(false), slot));
-        let last = admit(&table, HOME).await;
-        assert_eq!(reasons(), [None, Some(CloseReason::EvictedIdle), Some(CloseReason::EvictedSilent)]);
-        let _last = last.map(|slot| (slot.activity().begin(false), slot));
-        assert_eq!(admit(&table, HOME).await.err(), Some(RefusalReason::Full));
-        drop(busy);
-        assert!(admit(&table, HOME).await.is_ok());
-    });
+    let next = admit(&table, HOME).await;
+    assert!(next.is_ok());
+    assert_eq!(reasons(), [None, None, Some(CloseReason::EvictedSilent)]);
+    let _next = next.map(|slot| (slot.activity().begin(false), slot));
+    let last = admit(&table, HOME).await;
+    assert_eq!(reasons(), [None, Some(CloseReason::EvictedIdle), Some(CloseReason::EvictedSilent)]);
+    let _last = last.map(|slot| (slot.activity().begin(false), slot));
+    assert_eq!(admit(&table, HOME).await.err(), Some(RefusalReason::Full));
+    drop(busy);
+    assert!(admit(&table, HOME).await.is_ok());
 }
 
-#[test]
-fn an_address_over_its_limit_closes_its_own_connections() {
-    run(async {
-        let table = table(100, Some(2));
-        let stranger = admit(&table, HOME).await.ok();
-        let mut own = Vec::new();
-        for _ in 0..20 {
-            if let Ok(slot) = admit(&table, OTHER).await {
-                own.push(Arc::clone(slot.activity()));
-                attend(slot);
-            }
+#[tokio::test]
+async fn an_address_over_its_limit_closes_its_own_connections() {
+    let table = table(100, Some(2));
+    let stranger = admit(&table, HOME).await.ok();
+    let mut own = Vec::new();
+    for _ in 0..20 {
+        if let Ok(slot) = admit(&table, OTHER).await {
+            own.push(Arc::clone(slot.activity()));
+            attend(slot);
         }
-        assert_eq!(own.len(), 20, "none of them has a request");
-        let staying = own.iter().filter(|it| it.close_reason().is_none()).count();
-        assert!(staying <= 2, "{staying}");
-        assert_eq!(stranger.as_ref().and_then(|slot| slot.activity().close_reason()), None);
-        let _requests: Vec<_> = own.iter().map(|it| it.begin(false)).collect();
-        assert_eq!(admit(&table, OTHER).await.err(), Some(RefusalReason::Address));
-        assert!(admit(&table, HOME).await.is_ok());
-    });
+    }
+    assert_eq!(own.len(), 20, "none of them has a request");
+    let staying = own.iter().filter(|it| it.close_reason().is_none()).count();
+    assert!(staying <= 2, "{staying}");
+    assert_eq!(stranger.as_ref().and_then(|slot| slot.activity().close_reason()), None);
+    let _requests: Vec<_> = own.iter().map(|it| it.begin(false)).collect();
+    assert_eq!(admit(&table, OTHER).await.err(), Some(RefusalReason::Address));
+    assert!(admit(&table, HOME).await.is_ok());
 }
 
-#[test]
-fn a_place_is_free_when_its_connection_has_ended() {
-    run(async {
-        let table = table(1, Some(1));
-        for _ in 0..50 {
-            let slot = admit(&table, OTHER).await.ok();
-            let _request = slot.as_ref().map(|slot| slot.activity().begin(false));
-            assert!(slot.is_some());
-            drop(slot);
-        }
-        assert!(table.open.lock().all.is_empty() && table.open.lock().of_address.is_empty());
-    });
+#[tokio::test]
+async fn a_place_is_free_when_its_connection_has_ended() {
+    let table = table(1, Some(1));
+    for _ in 0..50 {
+        let slot = admit(&table, OTHER).await.ok();
+        let _request = slot.as_ref().map(|slot| slot.activity().begin(false));
+        assert!(slot.is_some());
+        drop(slot);
+    }
+    assert!(table.open.lock().all.is_empty() && table.open.lock().of_address.is_empty());
 }
 
 #[test]
@@ -113,21 +103,19 @@ fn idle_connections_give_way_at_once_while_new_ones_are_silent() {
     assert_eq!(closing, closed);
 }
 
-#[test]
-fn one_address_cannot_fill_the_queue() {
-    run(async {
-        let table = table(1000, Some(2));
-        let mut waiting = Vec::new();
-        while let Some(next) = table.queue(OTHER).await {
-            waiting.push(next);
-        }
-        assert_eq!(waiting.len(), MOST_WAITING / 4);
-        assert!(table.queue(HOME).await.is_some());
-        waiting.pop();
-        assert!(table.queue(OTHER).await.is_some());
-        waiting.clear();
-        assert!(table.open.lock().waiting.is_empty());
-    });
+#[tokio::test]
+async fn one_address_cannot_fill_the_queue() {
+    let table = table(1000, Some(2));
+    let mut waiting = Vec::new();
+    while let Some(next) = table.queue(OTHER).await {
+        waiting.push(next);
+    }
+    assert_eq!(waiting.len(), MOST_WAITING / 4);
+    assert!(table.queue(HOME).await.is_some());
+    waiting.pop();
+    assert!(table.queue(OTHER).await.is_some());
+    waiting.clear();
+    assert!(table.open.lock().waiting.is_empty());
 }
 
 #[test]
