@@ -52,6 +52,17 @@ impl Settings {
 /// The API of a store, before it is served.
 pub struct App(pub(super) AppState);
 
+#[cfg(test)]
+impl App {
+    /// The API of an empty store in memory.
+    #[allow(clippy::unwrap_used)]
+    pub(super) fn in_memory() -> Self {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        Self::new(Arc::new(Store::open(crate::store::MEMORY).unwrap()), settings)
+    }
+}
+
 /// The URLs and certificates of a service.
 pub(crate) fn base_urls(store: &Store, base_url: &str, saml_base_url: &str) -> BaseUrls {
     let signer = Signer::new(store.root_secret());

@@ -82,18 +82,13 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
-    use crate::model::Kind;
-    use crate::model::key::Key;
     use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
-    use crate::model::operation::Operation;
-    use crate::server::{App, Settings, VERSION_HEADER};
-    use crate::store::{Commit, MEMORY, Store, ids};
+    use crate::server::App;
+    use crate::store::{Commit, ids};
 
     /// The API of a store with so many revisions.
     fn app(revisions: usize) -> AppState {
-        let url = String::from("http://localhost");
-        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
+        let app = App::in_memory().0;
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));

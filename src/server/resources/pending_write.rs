@@ -163,18 +163,12 @@ mod tests {
 
     use super::*;
     use crate::model::AnyResource;
-    use crate::server::{App, Settings, VERSION_HEADER};
-    use crate::store::{Commit, MEMORY, Query};
+    use crate::server::App;
+    use crate::store::{Commit, Query};
 
     fn create(key: &Key, spec: &Value) -> Operation {
         let spec: Arc<dyn AnyResource> = (key.kind.info().restore)(&spec.to_string()).unwrap();
         Operation::create(key.clone(), spec)
-    }
-
-    fn app() -> AppState {
-        let url = String::from("http://localhost");
-        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0
     }
 
     /// A request that creates an edge.
@@ -198,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_record_is_as_old_as_the_try_that_makes_it() {
-        let app = app();
+        let app = App::in_memory().0;
         let write = write(&app);
         // Times have whole seconds.
         std::thread::sleep(Duration::from_millis(1100));
@@ -211,7 +205,7 @@ mod tests {
     #[test]
     fn a_try_that_was_overtaken_is_no_commit() {
         const COMMITS: &str = "edgewright_store_commit_duration_seconds";
-        let app = app();
+        let app = App::in_memory().0;
         let invariant = Key::new(Kind::Invariant, Id::new("inv_1"));
         let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
         app.served.store.commit(Commit::local(vec![create(&invariant, &spec)])).unwrap();

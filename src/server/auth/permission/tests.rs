@@ -17,8 +17,8 @@ use crate::server::auth::caller::Caller;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::operation::ApiOperation;
 use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
-use crate::server::{App, Settings, VERSION_HEADER, openapi, router};
-use crate::store::{Commit, MEMORY, Store, clock, tokens};
+use crate::server::{App, VERSION_HEADER, openapi, router};
+use crate::store::{Commit, Store, clock, tokens};
 
 /// The answer to a caller: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,9 +200,8 @@ struct AskedServer {
 
 impl AskedServer {
     fn new() -> Self {
-        let url = String::from("http://localhost");
-        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let store = Arc::new(Store::open(MEMORY).unwrap());
+        let app = App::in_memory();
+        let store = Arc::clone(&app.0.served.store);
         let (mut operations, mut tokens) = (Vec::new(), Vec::new());
         for (number, asker) in ASKERS.into_iter().enumerate() {
             let owner = Id::new(&format!("usr_{number}"));
@@ -217,7 +216,7 @@ impl AskedServer {
             tokens.push((asker, token.expose().to_owned()));
         }
         commit(&store, operations).unwrap();
-        let router = router(App::new(Arc::clone(&store), settings));
+        let router = router(app);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { store, router, tokens, runtime }
     }

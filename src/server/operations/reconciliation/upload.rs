@@ -128,17 +128,12 @@ fn dry_run_in(beginning: &[u8]) -> Option<bool> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::pin::Pin;
-    use std::sync::Arc;
     use std::task::{Context, Poll};
 
     use hyper::body::{Body as HttpBody, Frame};
 
     use super::*;
-    use crate::model::diagnostics::code::Code;
-    use crate::model::id::Id;
-    use crate::model::kind::owner::Role;
-    use crate::server::{App, Settings, VERSION_HEADER};
-    use crate::store::{MEMORY, Store};
+    use crate::server::App;
 
     #[test]
     fn only_a_valid_body_without_dry_run_applies() {
@@ -185,9 +180,7 @@ mod tests {
     #[test]
     fn a_body_that_would_be_refused_is_not_received() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let url = String::from("http://localhost");
-        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
+        let app = App::in_memory().0;
         let owner = Id::new("usr_a");
         let receive = |role: Role, beginning: Option<&'static str>, length: &str| {
             let caller = Caller { key: Id::new("ak_a"), owner: owner.clone(), role, scope: None };

@@ -6,10 +6,10 @@ use http_body_util::BodyExt;
 
 use super::*;
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{AnyResource, ApiKey, Id, IpRestriction, Key, Kind, Operation, Owner, Role, Secret};
+use crate::model::{AnyResource, ApiKey, IpRestriction, Owner, Secret};
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
-use crate::server::{App, Settings, VERSION_HEADER};
-use crate::store::{Commit, MEMORY, Store, ids, tokens};
+use crate::server::{App, VERSION_HEADER};
+use crate::store::{Commit, ids, tokens};
 
 fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
     Operation::Create { key, spec, claim: None, token }
@@ -27,9 +27,7 @@ fn restriction(app: &AppState) {
 
 /// The API of an empty store, and the headers of its admin.
 fn app() -> (AppState, HeaderMap) {
-    let url = String::from("http://localhost");
-    let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-    let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
+    let app = App::in_memory().0;
     let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));
     let (token, hash) = tokens::token(&key.id);
     let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
