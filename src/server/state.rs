@@ -22,9 +22,9 @@ use super::replicas::forwarder::Forwarder;
 use super::resources::commit_executor::CommitExecutor;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
+use super::telemetry::latest_entries::LatestEntries;
 use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
-use super::telemetry::metrics::syncs::SyncTimes;
 use super::telemetry::proofs::ProofCache;
 use crate::reconcile::sources::recent_drift::RecentDrift;
 use crate::server::prelude::*;
@@ -140,6 +140,9 @@ admissions! {
     /// Requests that wait for a revision with tokens that this server does not know, by address (D115).
     unknown_keys: classes::UNKNOWN_KEYS,
 }
+
+/// The Unix time of the last successful sync of each source that a client has sent, since the server started.
+pub(crate) type SyncTimes = LatestEntries<String, i64, 100>;
 
 /// The sources that the server follows, and what it knows of those that clients apply.
 #[derive(Default)]

@@ -27,6 +27,7 @@
 
 pub(crate) mod access_log;
 pub(crate) mod access_log_limit;
+pub(crate) mod latest_entries;
 pub(crate) mod metrics;
 pub(crate) mod proofs;
 pub(crate) mod request_labels;

@@ -91,7 +91,7 @@ impl<'a> ReconciliationJob<'a> {
         if !dry_run {
             note_attempt(&app.served.store, author, began, &answer);
             if answer.is_ok() {
-                app.sources.syncs.note(&source);
+                app.sources.syncs.note(source, clock::now().as_second());
             }
         }
         answer

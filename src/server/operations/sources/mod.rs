@@ -256,7 +256,7 @@ pub(crate) fn views(
     let names: Vec<&str> = waiting.iter().chain(&left).map(|(source, _)| *source).collect();
     let applied = sources.client_revisions.latest(&served.store, snapshot, &names);
     let unfollowed = |(source, owned): (&str, usize)| {
-        let (last, sent) = (applied.get(source), sources.syncs.last(source));
+        let (last, sent) = (applied.get(source), sources.syncs.get(source));
         SourceView::unfollowed(source, owned, snapshot, last, sent, &served.base_urls.base_url)
     };
     let reason = unstarted.as_ref().map_or("", |parts| parts.reason.as_str());

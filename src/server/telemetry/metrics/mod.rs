@@ -14,7 +14,6 @@ pub(crate) mod inventory;
 pub(crate) mod pages;
 mod process;
 mod scrape;
-pub(crate) mod syncs;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,13 +2,12 @@
 
 use super::exposition::{Exposition, Labels};
 use super::inventory::Expiry;
-use super::syncs::SyncTimes;
 use crate::model::build;
 use crate::reconcile::sync_loop::condition::Status;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::routing::invariant::ProofAnswer;
 use crate::server::prelude::*;
-use crate::server::state::{Admissions, AppState, Telemetry};
+use crate::server::state::{Admissions, AppState, SyncTimes, Telemetry};
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";
