@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
-use axum::extract::FromRef;
 use tokio::sync::watch;
 
 use super::auth::authentication::AccessControl;
@@ -58,27 +57,6 @@ impl AppState {
         }
         std::future::pending::<()>().await;
     }
-}
-
-/// Lets a handler take a part on its own, such as `State<Arc<ServedStore>>`.
-macro_rules! parts {
-    ($($name:ident: $part:ty,)*) => {
-        $(impl FromRef<AppState> for Arc<$part> {
-            fn from_ref(app: &AppState) -> Self {
-                Self::clone(&app.$name)
-            }
-        })*
-    };
-}
-
-parts! {
-    access: AccessControl,
-    served: ServedStore,
-    forwarder: Forwarder,
-    admissions: Admissions,
-    sources: SourceRuntime,
-    telemetry: Telemetry,
-    document: ApiDocument,
 }
 
 /// The store, and the URLs under which it is served.

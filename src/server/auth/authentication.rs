@@ -148,7 +148,6 @@ impl AccessControl {
     /// Admits a person whom the provider knows, and who must be allowed to read. Returns the note of the sign-in, which says how.
     pub(crate) fn sign_in_person(
         &self,
-        snapshot: &Snapshot,
         headers: &HeaderMap,
         person: &SignedInPerson,
         how: &'static str,
@@ -163,18 +162,18 @@ impl AccessControl {
         })?;
         note_actor(&caller.key);
         self.count(&caller)?;
-        let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
+        let caller = self.decide(&self.store.snapshot(), &Intent::Read, headers, caller)?;
         Ok(caller.note(SecurityEvent::SignedIn, how))
     }
 
     /// Signs in with an API token, which must be allowed to read. Returns the session, and the note of its beginning.
     pub(crate) fn sign_in(
         &self,
-        snapshot: &Snapshot,
         headers: &HeaderMap,
         text: &str,
     ) -> Result<(DashboardSession, SecurityNote), ApiError> {
-        let text = text.trim();
+        let current = self.store.snapshot();
+        let (snapshot, text) = (&*current, text.trim());
         let failed = |message: &str, reason: &'static str| {
             let named = tokens::split_token(text).and_then(|(key, _)| owned_key(snapshot, key));
             let actor = named.as_ref().map(|(key, owner)| (key, owner));

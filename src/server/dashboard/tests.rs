@@ -24,7 +24,7 @@ fn pages_that_search_have_the_share_of_searches() {
     ];
     let AppState { access, served, admissions, .. } = app.0.clone();
     served.store.commit(Commit::local(operations)).unwrap();
-    let session = access.sign_in(&served.store.snapshot(), &HeaderMap::new(), token.expose());
+    let session = access.sign_in(&HeaderMap::new(), token.expose());
     let cookie = cookie::set(&access.sessions, &session.ok().unwrap().0).unwrap();
     let cookie = cookie.to_str().unwrap().split(';').next().unwrap();
     let router = router(app);

@@ -29,8 +29,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |m
 
 /// Sends a backup of the current revision.
 async fn get(
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
 ) -> ApiResult {

@@ -27,7 +27,7 @@ use crate::server::http::{body_fields, query};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
 use crate::server::replicas::forwarder::OutgoingRequest;
-use crate::server::state::{Admissions, AppState, ServedStore};
+use crate::server::state::{AppState, ServedStore};
 use crate::syntax::yaml::Tape;
 
 /// How long the server that writes may take for a read that this server can answer, too, with the wait for a turn.
@@ -229,8 +229,7 @@ impl<T: DeserializeOwned + Check + Send> FromRequest<AppState> for JsonBody<T> {
 
 /// A request that searches in the store.
 pub(crate) struct SearchRequest {
-    served: Arc<ServedStore>,
-    admissions: Arc<Admissions>,
+    app: AppState,
     caller: Caller,
 }
 
@@ -238,8 +237,7 @@ impl FromRequestParts<AppState> for SearchRequest {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let caller = Caller::from_request_parts(parts, app).await?;
-        Ok(Self { served: Arc::clone(&app.served), admissions: Arc::clone(&app.admissions), caller })
+        Ok(Self { app: app.clone(), caller: Caller::from_request_parts(parts, app).await? })
     }
 }
 
@@ -249,8 +247,8 @@ impl SearchRequest {
         self,
         search: impl FnOnce(&ServedStore, &Cancel) -> ApiResult + Send + 'static,
     ) -> ApiResult {
-        let place = self.admissions.searches.for_owner(&self.caller.owner)?;
-        let served = self.served;
+        let AppState { served, admissions, .. } = self.app;
+        let place = admissions.searches.for_owner(&self.caller.owner)?;
         place.run(move |cancel| search(&served, &cancel)).await
     }
 }

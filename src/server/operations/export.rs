@@ -62,8 +62,7 @@ impl ExportedManifests {
 
 /// Exports a source.
 async fn get(
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

@@ -13,8 +13,7 @@ use crate::manifest::tree::remote::RemoteUrl;
 use crate::model::Secret;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::replicas::forwarder::{Forwarder, OutgoingRequest};
-use crate::server::state::SourceRuntime;
+use crate::server::replicas::forwarder::OutgoingRequest;
 
 /// The limits of a payload: a push of very many commits has a large one. Nobody knows yet who sends it, and the next webhook
 /// may wait for its place, so it must come quickly.
@@ -75,12 +74,8 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
     });
 
 /// Syncs the sources whose repository a webhook is about.
-async fn create(
-    State(forwarder): State<Arc<Forwarder>>,
-    State(sources): State<Arc<SourceRuntime>>,
-    State(admissions): State<Arc<Admissions>>,
-    request: Request,
-) -> ApiResult {
+async fn create(State(app): State<AppState>, request: Request) -> ApiResult {
+    let AppState { forwarder, sources, admissions, .. } = app;
     let (parts, body) = request.into_parts();
     let headers = parts.headers.clone();
     let Some(file) = sources.git_hook.clone() else {

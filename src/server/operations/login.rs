@@ -47,32 +47,21 @@ pub(super) static ASK: ApiOperation =
     ApiOperation::open(MethodFilter::POST, DEVICE_TOKEN, |method| on(method, ask)).any_query();
 
 /// Begins to sign in.
-async fn begin(
-    State(access): State<Arc<AccessControl>>,
-    State(admissions): State<Arc<Admissions>>,
-    headers: HeaderMap,
-    body: Body,
-) -> ApiResult {
+async fn begin(State(app): State<AppState>, headers: HeaderMap, body: Body) -> ApiResult {
     if body::take(&headers, body, BODY).await?.is_empty() {
         return Err(ApiError::with_code(Code::ContentType, "the request body must be `{}`, with its content type"));
     }
-    let begun = at_provider(&access, &admissions, &headers, |access, provider| provider.begin_device(&access.sessions));
+    let begun = at_provider(&app, &headers, |access, provider| provider.begin_device(&access.sessions));
     let response = json_response(StatusCode::OK, &begun.await?)?;
     Ok(response::noted(response, SecurityNote::new(SecurityEvent::DeviceSignInBegun, "", None)))
 }
 
 /// Answers with the token, once somebody has signed in.
-async fn ask(
-    State(access): State<Arc<AccessControl>>,
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
-    headers: HeaderMap,
-    body: Body,
-) -> ApiResult {
+async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> ApiResult {
     let bytes = body::take(&headers, body, BODY).await?;
     let question: DeviceQuestion = serde_json::from_slice(&bytes)
         .map_err(|_| ApiError::with_code(Code::Syntax, "the request body must be an object with `device_code`"))?;
-    let progress = at_provider(&access, &admissions, &headers, move |access, provider| {
+    let progress = at_provider(&app, &headers, move |access, provider| {
         provider.poll_device(&access.sessions, &question.device_code)
     });
     let person = match progress.await? {
@@ -82,26 +71,25 @@ async fn ask(
             return json_response(StatusCode::OK, &pending);
         }
     };
-    let note = access.sign_in_person(&served.store.snapshot(), &headers, &person, DEVICE_FLOW)?;
-    let (token, until) = token_of(&access.sessions, person, clock::now()).ok_or_else(ApiError::internal)?;
+    let note = app.access.sign_in_person(&headers, &person, DEVICE_FLOW)?;
+    let (token, until) = token_of(&app.access.sessions, person, clock::now()).ok_or_else(ApiError::internal)?;
     let token = DeviceToken { token: token.expose().to_owned(), expires_at: until.to_string(), interval: 0 };
     Ok(response::noted(json_response(StatusCode::OK, &token)?, note))
 }
 
 /// Asks the provider on a thread that may wait for it.
 pub(in crate::server) async fn at_provider<T: Send + 'static>(
-    access: &Arc<AccessControl>,
-    admissions: &Admissions,
+    app: &AppState,
     headers: &HeaderMap,
     ask: impl FnOnce(&AccessControl, &OpenIdConnect) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    if access.provider.is_none() {
+    if app.access.provider.is_none() {
         let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
         return Err(ApiError::new(fault.help("sign in with the token of an API key")));
     }
     // Nobody is known yet but the address.
     let subnet = client_of(headers).map(|address| Id::new(&format!("address:{}", subnet_of(address))));
-    let place = admissions.sign_ins.enter(subnet.as_ref(), SlotPool::Shared)?;
-    let access = Arc::clone(access);
+    let place = app.admissions.sign_ins.enter(subnet.as_ref(), SlotPool::Shared)?;
+    let access = Arc::clone(&app.access);
     place.render(move || ask(&access, access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
 }

@@ -76,9 +76,9 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 }
 
 /// Lists the owners.
-async fn list(State(served): State<Arc<ServedStore>>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
+async fn list(State(app): State<AppState>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
-    let (snapshot, base_urls) = (served.store.snapshot(), &served.base_urls);
+    let (snapshot, base_urls) = (app.served.store.snapshot(), &app.served.base_urls);
     let collection = Key::new(Kind::Owner, Id::new(""));
     let uri = format!("{}{PATH}", base_urls.base_url);
     let list = PagedList { uri: &uri, collection: &collection, default_limit: Some(DEFAULT_LIMIT), further: &[] };
@@ -88,17 +88,16 @@ async fn list(State(served): State<Arc<ServedStore>>, RawQuery(query): RawQuery,
 }
 
 /// Returns an owner.
-async fn get(State(served): State<Arc<ServedStore>>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+async fn get(State(app): State<AppState>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
     let key = Key::new(Kind::Owner, Id::new(&id));
-    let snapshot = served.store.snapshot();
+    let snapshot = app.served.store.snapshot();
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-    Ok(conditional::response(&headers, &render(entry, &served.base_urls)?))
+    Ok(conditional::response(&headers, &render(entry, &app.served.base_urls)?))
 }
 
 /// Sets the role of an owner.
 async fn patch(
-    State(access): State<Arc<AccessControl>>,
-    State(served): State<Arc<ServedStore>>,
+    State(AppState { access, served, .. }): State<AppState>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

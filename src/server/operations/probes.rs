@@ -2,7 +2,6 @@
 //! to the first two, which change nothing (D56).
 
 use crate::server::handler_prelude::*;
-use crate::server::state::ApiDocument;
 use crate::server::telemetry::metrics;
 
 pub(super) static HEALTH: ApiOperation =
@@ -25,6 +24,6 @@ pub(super) static DOCUMENT: ApiOperation =
         .described("Returns the OpenAPI document of this server.")
         .documented("400 431", |operation, _| operation.open("application/json"));
 
-async fn document(State(document): State<Arc<ApiDocument>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&document))
+async fn document(State(app): State<AppState>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&app.document))
 }

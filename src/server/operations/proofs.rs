@@ -2,7 +2,6 @@
 
 use crate::plan::proof_report::ProofReport;
 use crate::server::handler_prelude::*;
-use crate::server::state::Telemetry;
 
 /// The path.
 pub(crate) const PATH: &str = "/proofs";
@@ -14,12 +13,8 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |met
 
 /// Returns the answers that are known, if they are those of the current revision. Otherwise it proves the invariants, once for
 /// all who ask meanwhile.
-async fn get(
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
-    State(telemetry): State<Arc<Telemetry>>,
-    caller: Caller,
-) -> ApiResult {
+async fn get(State(app): State<AppState>, caller: Caller) -> ApiResult {
+    let AppState { served, admissions, telemetry, .. } = app;
     if let Some(known) = telemetry.proofs.current(&served.store) {
         return blocking(move || json_response(StatusCode::OK, &*known.report)).await;
     }

@@ -11,7 +11,7 @@ use crate::server::handler_prelude::*;
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-async fn get(State(served): State<Arc<ServedStore>>, Path(id): Path<String>) -> ApiResult {
+async fn get(State(AppState { served, .. }): State<AppState>, Path(id): Path<String>) -> ApiResult {
     let unknown = || ApiError::with_code(Code::NotFound, "not found: no route with a `saml` module at this path");
     let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;

@@ -21,15 +21,11 @@ const CODE_FLOW: &str = "OpenID Connect";
 const LONGEST_NEXT: usize = 1000;
 
 /// Sends the browser to the provider.
-pub(in crate::server::dashboard) async fn begin(
-    State(access): State<Arc<AccessControl>>,
-    State(admissions): State<Arc<Admissions>>,
-    request: Request,
-) -> Response {
+pub(in crate::server::dashboard) async fn begin(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").filter(|next| is_page(next) && next.len() <= LONGEST_NEXT);
     let next = next.unwrap_or_default();
-    let begun = at_provider(&access, &admissions, &parts.headers, move |access, provider| {
+    let begun = at_provider(&app, &parts.headers, move |access, provider| {
         let (pending, address) = provider.begin(next)?;
         let sealed = access.sessions.seal_for(PURPOSE, &pending).ok_or_else(ApiError::internal)?;
         let cookie = cookie::set_login(&URL_SAFE_NO_PAD.encode(sealed), pending.is_secure);
@@ -46,34 +42,23 @@ pub(in crate::server::dashboard) async fn begin(
 }
 
 /// Takes the browser back from the provider, and goes to the page that was asked for.
-pub(in crate::server::dashboard) async fn finish(
-    State(access): State<Arc<AccessControl>>,
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
-    request: Request,
-) -> Response {
+pub(in crate::server::dashboard) async fn finish(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let here = Here::new(&parts);
-    let answered = answer(&access, &served, &admissions, &parts, &here).await;
+    let answered = answer(&app, &parts, &here).await;
     let mut response = answered.unwrap_or_else(|error| failed(error, &here));
     cookie::LOGIN.remove(&mut response);
     response
 }
 
-async fn answer(
-    access: &Arc<AccessControl>,
-    served: &ServedStore,
-    admissions: &Admissions,
-    parts: &Parts,
-    here: &Here,
-) -> ApiResult {
-    let pending = pending(access, parts)?;
+async fn answer(app: &AppState, parts: &Parts, here: &Here) -> ApiResult {
+    let pending = pending(&app.access, parts)?;
     let (page, is_secure) = (format!("{}{}", here.root, pending.next), pending.is_secure);
     let query = parts.uri.query().map(str::to_owned);
     let finish = move |_: &AccessControl, provider: &OpenIdConnect| provider.finish(&pending, query.as_deref());
-    let person = at_provider(access, admissions, &parts.headers, finish).await?;
-    let note = access.sign_in_person(&served.store.snapshot(), &parts.headers, &person, CODE_FLOW)?;
-    signed_in(access, DashboardSession::of_person(person), is_secure, note, &page)
+    let person = at_provider(app, &parts.headers, finish).await?;
+    let note = app.access.sign_in_person(&parts.headers, &person, CODE_FLOW)?;
+    signed_in(&app.access, DashboardSession::of_person(person), is_secure, note, &page)
 }
 
 /// The sign-in that this browser has begun.

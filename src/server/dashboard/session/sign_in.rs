@@ -40,10 +40,10 @@ impl FormFields {
 }
 
 /// Shows the form to sign in.
-pub(in crate::server::dashboard) async fn show(State(access): State<Arc<AccessControl>>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn show(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").unwrap_or_default();
-    let form = form(&next, provider_of(&access), None);
+    let form = form(&next, provider_of(&app.access), None);
     layout::response(StatusCode::OK, layout::outside(&Here::new(&parts).root, TITLE, &form).into_string())
 }
 
@@ -73,11 +73,8 @@ fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
 }
 
 /// Signs in, and goes to the page that was asked for.
-pub(in crate::server::dashboard) async fn sign_in(
-    State(access): State<Arc<AccessControl>>,
-    State(served): State<Arc<ServedStore>>,
-    request: Request,
-) -> Response {
+pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, request: Request) -> Response {
+    let AppState { access, served, .. } = app;
     let (parts, body) = request.into_parts();
     let here = Here::new(&parts);
     let fields = match FormFields::receive(&parts, body).await {
@@ -93,7 +90,7 @@ pub(in crate::server::dashboard) async fn sign_in(
 
 fn begin(access: &AccessControl, served: &ServedStore, parts: &Parts, fields: &FormFields, next: &str) -> ApiResult {
     let is_secure = origin_check::check(parts, &served.base_urls.base_url)?;
-    let (session, note) = access.sign_in(&served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let (session, note) = access.sign_in(&parts.headers, &fields.value("token"))?;
     let page = if is_page(next) { next } else { "" };
     signed_in(access, session, is_secure, note, &format!("./{page}"))
 }
@@ -121,13 +118,9 @@ pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
 }
 
 /// Signs out: the browser forgets the session. No server keeps one, so a copy of the cookie lasts until the session ends.
-pub(in crate::server::dashboard) async fn sign_out(
-    State(access): State<Arc<AccessControl>>,
-    State(served): State<Arc<ServedStore>>,
-    request: Request,
-) -> Response {
+pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    signed_out(&access, &served, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
+    signed_out(&app.access, &app.served, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
 }
 
 async fn signed_out(access: &AccessControl, served: &ServedStore, parts: &Parts, body: Body) -> ApiResult {

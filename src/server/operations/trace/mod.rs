@@ -21,8 +21,7 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, 
 
 /// Traces a request.
 async fn create(
-    State(served): State<Arc<ServedStore>>,
-    State(admissions): State<Arc<Admissions>>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     caller: Caller,
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {
