@@ -12,7 +12,8 @@ use super::auth::oidc::connector::OpenIdConnect;
 use super::auth::session::SessionSealer;
 use super::gateway_feed::cache::Feeds;
 use super::limits::guards::{GuardSettings, Guards};
-use super::limits::slots::{Slots, classes};
+use super::limits::slots::Slots;
+use super::limits::slots::admissions::streams;
 use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::openapi;
@@ -163,7 +164,7 @@ impl App {
     /// Limits the number of clients that watch changes at a time (D80).
     #[must_use]
     pub fn max_watchers(mut self, most: usize) -> Self {
-        set(&mut self.0.admissions, |admissions| admissions.watchers = Slots::new(classes::streams(most)));
+        set(&mut self.0.admissions, |admissions| admissions.watchers = Slots::new(streams(most)));
         self
     }
 

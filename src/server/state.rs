@@ -10,8 +10,7 @@ use super::dashboard::access_effect::AccessEffects;
 use super::gateway_feed::cache::Feeds;
 use super::gateway_feed::presented::KnownTlsHostports;
 use super::gateway_feed::readers::GatewayReads;
-use super::limits::slots::Slots;
-use super::limits::slots::classes::{self, DEFAULT_WATCHERS};
+use super::limits::slots::admissions::Admissions;
 use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::operations::reconciliation::files::FileCache;
@@ -63,60 +62,6 @@ impl AppState {
 pub(crate) struct ServedStore {
     pub store: Arc<Store>,
     pub base_urls: BaseUrls,
-}
-
-/// Declares the places of requests that cost much, each with its class.
-macro_rules! admissions {
-    ($($(#[$about:meta])* $name:ident: $class:expr,)*) => {
-        /// The places of requests that cost much (D52).
-        pub(crate) struct Admissions {
-            $($(#[$about])* pub $name: Slots,)*
-        }
-
-        impl Default for Admissions {
-            fn default() -> Self {
-                Self { $($name: Slots::new($class),)* }
-            }
-        }
-
-        impl Admissions {
-            /// All classes, for the metrics.
-            pub(crate) fn all(&self) -> Vec<&Slots> {
-                vec![$(&self.$name),*]
-            }
-        }
-    };
-}
-
-admissions! {
-    reconciliations: classes::RECONCILIATIONS,
-    /// The large bodies of reconciliations.
-    uploads: classes::UPLOADS,
-    /// Lists with a filter, which a long reconciliation must not hold up.
-    searches: classes::SEARCHES,
-    /// Proofs of the invariants.
-    proofs: classes::PROOFS,
-    /// Reads of earlier revisions.
-    earlier: classes::EARLIER_REVISIONS,
-    renderings: classes::renderings(),
-    /// The configurations of gateways.
-    gateway_reads: classes::gateway_reads(),
-    /// Changes of single resources, before they are committed.
-    judgements: classes::judgements(),
-    watchers: classes::streams(DEFAULT_WATCHERS),
-    backups: classes::BACKUPS,
-    /// Webhooks, which nobody has authenticated yet.
-    hooks: classes::WEBHOOKS,
-    /// Requests that ask an OpenID Connect provider, for people who are not signed in yet.
-    sign_ins: classes::SIGN_INS,
-    /// Encrypts the store with new keys for one client at a time.
-    rekeys: classes::REKEYS,
-    /// Requests that wait for the response of the server that writes (D115).
-    forwards: classes::FORWARDS,
-    /// Requests that wait for a revision (D115).
-    catch_ups: classes::CATCH_UPS,
-    /// Requests that wait for a revision with tokens that this server does not know, by address (D115).
-    unknown_keys: classes::UNKNOWN_KEYS,
 }
 
 /// The Unix time of the last successful sync of each source that a client has sent, since the server started.

@@ -11,7 +11,8 @@
 use std::cell::{Cell, OnceCell, RefCell};
 
 use super::bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender};
-use super::slots::{NoPlace, Slots, WorkPlace, classes};
+use super::slots::admissions::requests;
+use super::slots::{NoPlace, Slots, WorkPlace};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
@@ -51,8 +52,11 @@ pub(in crate::server) struct RequestPlace {
 impl InFlight {
     /// Creates a limit of requests, and of bodies that are received beside them.
     pub(super) fn new(most: usize, bodies: BodyLimits) -> Arc<Self> {
-        let (requests, probes) = (Slots::new(classes::requests(most)), Slots::new(classes::requests(usize::MAX)));
-        Arc::new(Self { requests, probes, bodies: Arc::new(Bodies::new(bodies)) })
+        Arc::new(Self {
+            requests: Slots::new(requests(most)),
+            probes: Slots::new(requests(usize::MAX)),
+            bodies: Arc::new(Bodies::new(bodies)),
+        })
     }
 
     /// Takes a place for a request, or returns the error for a client that must retry.

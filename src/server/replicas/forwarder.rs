@@ -30,7 +30,7 @@ use crate::server::http::api_error::{ApiError, ApiResult, REQUEST_ID, TAKEOVER};
 use crate::server::http::body::{self, Limits};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{self, CLIENT};
-use crate::server::limits::slots::classes::FORWARD_THREADS;
+use crate::server::limits::slots::admissions::FORWARD_THREADS;
 use crate::server::limits::slots::{SlotPool, Slots, WorkPlace};
 use crate::server::net::tls::PeerCertificate;
 use crate::server::prelude::*;

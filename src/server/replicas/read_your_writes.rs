@@ -137,12 +137,12 @@ pub(super) async fn is_reached(store: &Store, revision: u64, timeout: Duration) 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::server::limits::slots::classes::CATCH_UPS;
+    use crate::server::limits::slots::admissions::Admissions;
     use crate::store::MEMORY;
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_writes_waits_for_no_revision() {
-        let (store, places, owner) = (Store::open(MEMORY).unwrap(), Slots::new(CATCH_UPS), Id::new("usr_a"));
+        let (store, places, owner) = (Store::open(MEMORY).unwrap(), Admissions::default().catch_ups, Id::new("usr_a"));
         let began = tokio::time::Instant::now();
         for (needed, code) in [
             ("0", None),

@@ -17,7 +17,7 @@ use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{IpRestriction, Operation};
 use crate::server::auth::client_certificates::VouchedName;
 use crate::server::limits::slots::Slots;
-use crate::server::limits::slots::classes::{CATCH_UPS, FORWARDS};
+use crate::server::limits::slots::admissions::Admissions;
 use crate::server::prelude::*;
 use crate::store::engine::{Engine, FollowedWriter};
 use crate::store::memory::MemoryEngine;
@@ -64,7 +64,7 @@ impl TestFollower {
         let engine = Arc::new(FollowingEngine { log: MemoryEngine::default(), writer: Lock::new(writer) });
         let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
         let store = Arc::new(store);
-        Self { engine, forwarder: Forwarder::new(Arc::clone(&store)), store, places: Slots::new(FORWARDS) }
+        Self { engine, forwarder: Forwarder::new(Arc::clone(&store)), store, places: Admissions::default().forwards }
     }
 
     /// Forwards a request, and returns the status or the code of the error.
@@ -242,7 +242,7 @@ fn a_store_that_no_other_server_has_gets_no_forwarded_requests() {
 #[test]
 fn a_revision_that_a_client_has_seen_is_waited_for_and_only_the_database_tells_that_there_is_none() {
     let TestFollower { store, .. } = TestFollower::of("http://127.0.0.1:1");
-    let (places, owner) = (Slots::new(CATCH_UPS), Id::new("usr_a"));
+    let (places, owner) = (Admissions::default().catch_ups, Id::new("usr_a"));
     let seen = |revision: u64, happens: &dyn Fn()| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {

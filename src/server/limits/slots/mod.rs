@@ -8,7 +8,7 @@
 //!
 //! # The idea
 //!
-//! Each class of work says how many run, how many wait, and which part of both an owner has (`classes` is the table of all).
+//! Each class of work says how many run, how many wait, and which part of both an owner has (`admissions` is the table of all).
 //! Some places are *reserved* for those that apply something and may do so, and an owner has a share of each [`SlotPool`] apart,
 //! so that its own dry runs do not delay its applies either. Of those that wait, the owner whose turn is next gets the place
 //! that is free, and not the request that came first (`queue`).
@@ -30,6 +30,7 @@
 //! who waits and disconnects frees its place. Connections (D97) and bodies (D98), which cost little to begin again, are taken
 //! from others instead, by tables of their own.
 
+pub(crate) mod admissions;
 pub(crate) mod classes;
 mod queue;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
+use super::admissions::{Admissions, FORWARD_THREADS, requests, streams};
 use super::{classes::Share, *};
 
 const OWNERS: [&str; 4] = ["usr_a", "usr_b", "usr_c", "usr_d"];
@@ -20,7 +21,7 @@ fn refused(entered: Result<WorkPlace, ApiError>) -> Option<Code> {
 
 #[test]
 fn an_owner_has_one_running_and_one_waiting_reconciliation() {
-    let all = Slots::new(classes::RECONCILIATIONS);
+    let all = Admissions::default().reconciliations;
     let owner = Id::new("usr_a");
     let (mut first, mut second) = (all.for_owner(&owner).unwrap(), all.for_owner(&owner).unwrap());
     assert!(has_turn(&mut first) && !has_turn(&mut second), "although a place is free");
@@ -39,7 +40,7 @@ fn an_owner_has_one_running_and_one_waiting_reconciliation() {
 
 #[test]
 fn plans_leave_places_to_applies() {
-    let all = Slots::new(classes::RECONCILIATIONS);
+    let all = Admissions::default().reconciliations;
     let owner = |number: usize| Id::new(&format!("usr_{number}"));
     let plans: Vec<WorkPlace> = (0..100).map_while(|number| all.for_owner(&owner(number)).ok()).collect();
     assert_eq!((plans.len(), all.running(), all.waiting()), (10, 2, 8));
@@ -59,8 +60,7 @@ fn plans_leave_places_to_applies() {
 
 #[test]
 fn owners_take_turns_however_many_requests_they_send() {
-    let class = Class { running: 1, owner_running: Share::Most(1), ..classes::SEARCHES };
-    let all = Slots::new(class);
+    let all = Slots::new(Class { running: 1, owner_running: Share::Most(1), ..Admissions::default().searches.0.class });
     let running = all.for_owner(&Id::new("usr_a")).unwrap();
     // Much of one owner comes first.
     let of = ["usr_a", "usr_a", "usr_a", "usr_a", "usr_b", "usr_b", "usr_c"];
@@ -79,7 +79,7 @@ fn owners_take_turns_however_many_requests_they_send() {
 
 #[test]
 fn a_further_request_does_not_overtake_one_that_waits() {
-    let all = Slots::new(Class { running: 1, ..classes::SEARCHES });
+    let all = Slots::new(Class { running: 1, ..Admissions::default().searches.0.class });
     let mut running = all.for_owner(&Id::new("usr_a")).unwrap();
     let mut waiting = all.for_owner(&Id::new("usr_b")).unwrap();
     let mut again = all.for_owner(&Id::new("usr_a")).unwrap();
@@ -93,7 +93,7 @@ fn a_further_request_does_not_overtake_one_that_waits() {
 #[test]
 fn changes_are_judged_for_owners_in_turns() {
     // As on a machine with two processors.
-    let all = Slots::new(Class { running: 1, ..classes::judgements() });
+    let all = Slots::new(Class { running: 1, ..Admissions::default().judgements.0.class });
     let [a, b, ..] = OWNERS.map(Id::new);
     let mut flood: Vec<WorkPlace> = (0..1000).map_while(|_| all.for_owner(&a).ok()).collect();
     assert_eq!(flood.len(), 257, "one runs, and the others wait");
@@ -105,7 +105,7 @@ fn changes_are_judged_for_owners_in_turns() {
 
 #[test]
 fn a_request_that_goes_away_while_it_waits_frees_its_place() {
-    let all = Slots::new(classes::RECONCILIATIONS);
+    let all = Admissions::default().reconciliations;
     let owner = Id::new("usr_a");
     let running = all.for_owner(&owner).unwrap();
     let gone = all.for_owner(&owner).unwrap();
@@ -123,7 +123,7 @@ fn a_request_that_goes_away_while_it_waits_frees_its_place() {
 
 #[test]
 fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
-    let backups = Slots::new(classes::BACKUPS);
+    let backups = Admissions::default().backups;
     let [a, b, c, _] = OWNERS.map(Id::new);
     let first = backups.for_owner(&a).unwrap();
     assert_eq!(refused(backups.for_owner(&a)), Some(Code::RateLimited));
@@ -135,7 +135,7 @@ fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
 
 #[test]
 fn clients_without_an_owner_have_all_places_and_no_share() {
-    let hooks = Slots::new(classes::WEBHOOKS);
+    let hooks = Admissions::default().hooks;
     let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.enter(None, SlotPool::Shared).ok()).collect();
     assert_eq!((places.len(), hooks.running()), (8, 2));
     assert_eq!(refused(hooks.enter(None, SlotPool::Shared)), Some(Code::Unavailable));
@@ -143,7 +143,7 @@ fn clients_without_an_owner_have_all_places_and_no_share() {
 
 #[test]
 fn an_address_has_a_share_of_the_sign_ins() {
-    let sign_ins = Slots::new(classes::SIGN_INS);
+    let sign_ins = Admissions::default().sign_ins;
     let (a, b) = (Id::new("address:192.0.2.1"), Id::new("address:192.0.2.2"));
     let places: Vec<WorkPlace> = (0..100).map_while(|_| sign_ins.for_owner(&a).ok()).collect();
     assert_eq!((places.len(), sign_ins.running()), (10, 2));
@@ -154,8 +154,8 @@ fn an_address_has_a_share_of_the_sign_ins() {
 
 #[test]
 fn renderings_and_reads_of_gateways_are_never_refused() {
-    for class in [classes::renderings(), classes::gateway_reads()] {
-        let all = Slots::new(class);
+    let Admissions { renderings, gateway_reads, .. } = Admissions::default();
+    for all in [renderings, gateway_reads] {
         let owner = Id::new("usr_a");
         let places: Vec<WorkPlace> = (0..200).map_while(|_| all.for_owner(&owner).ok()).collect();
         assert_eq!(places.len(), 200);
@@ -164,27 +164,9 @@ fn renderings_and_reads_of_gateways_are_never_refused() {
 
 #[test]
 fn the_places_of_every_class_add_up() {
-    for class in [
-        classes::RECONCILIATIONS,
-        classes::UPLOADS,
-        classes::SEARCHES,
-        classes::PROOFS,
-        classes::EARLIER_REVISIONS,
-        classes::BACKUPS,
-        classes::WEBHOOKS,
-        classes::SIGN_INS,
-        classes::REKEYS,
-        classes::FORWARDS,
-        classes::FORWARD_THREADS,
-        classes::CATCH_UPS,
-        classes::UNKNOWN_KEYS,
-        classes::requests(1024),
-        classes::streams(100),
-        classes::streams(1),
-        classes::renderings(),
-        classes::gateway_reads(),
-        classes::judgements(),
-    ] {
+    let admissions = Admissions::default();
+    let further = [FORWARD_THREADS, requests(1024), streams(1)];
+    for class in admissions.all().into_iter().map(|slots| slots.0.class).chain(further) {
         assert!(class.reserved_running < class.running && class.reserved_waiting <= class.waiting, "{class:?}");
     }
 }

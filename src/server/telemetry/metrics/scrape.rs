@@ -6,8 +6,9 @@ use crate::model::build;
 use crate::reconcile::sync_loop::condition::Status;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::routing::invariant::ProofAnswer;
+use crate::server::limits::slots::admissions::Admissions;
 use crate::server::prelude::*;
-use crate::server::state::{Admissions, AppState, SyncTimes, Telemetry};
+use crate::server::state::{AppState, SyncTimes, Telemetry};
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";
