@@ -10,6 +10,7 @@ pub(super) use super::auth::authentication::AccessControl;
 pub(super) use super::auth::caller::Caller;
 pub(super) use super::auth::permission::{self, Intent, SecretVisibility};
 pub(super) use super::http::api_error::{ApiError, ApiResult};
+pub(super) use super::http::conditional::Precondition;
 pub(super) use super::http::page::{DEFAULT_LIMIT, Page, PagedList};
 pub(super) use super::http::response::{self, json_response};
 pub(super) use super::http::{conditional, query};

@@ -12,7 +12,6 @@ pub(crate) mod cors;
 mod docs;
 mod endpoint_paths;
 pub(crate) mod page;
-pub(crate) mod precondition;
 pub(crate) mod proxy;
 pub(crate) mod query;
 pub(crate) mod response;

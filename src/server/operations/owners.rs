@@ -5,7 +5,6 @@ use axum::extract::Path;
 use crate::model::diagnostics::Check;
 use crate::model::{Owner, Rendered};
 use crate::server::handler_prelude::*;
-use crate::server::http::precondition::Precondition;
 use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::Attempt;
 

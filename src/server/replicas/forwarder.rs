@@ -259,7 +259,10 @@ impl Forwarder {
         let certificate = parts.extensions.get::<VouchedName>().map(|VouchedName(name)| name.clone());
         let has_session = parts.uri.path().starts_with(DASHBOARD) && parts.headers.contains_key(header::COOKIE);
         if (certificate.is_some() || has_session) && !is_private(request.uri()) {
-            return Err(if has_session { readable() } else { unprotected() });
+            return Err(match has_session {
+                true => unprotected("session", "open the dashboard at that server"),
+                false => unprotected("client certificate", "use an API key"),
+            });
         }
         // What stands for the form of a session is for this process alone: another server has begun to write meanwhile.
         if is_internal(&parts.headers) {
@@ -362,18 +365,11 @@ fn unadvertised(name: &str) -> ApiError {
     ApiError::new(Fault::new(Code::NotTheWriter, message).help(help))
 }
 
-/// The error of a request of a client with a certificate, whose name anybody on the way could use.
-fn unprotected() -> ApiError {
+/// The error of a request that proves who sends it with something that anybody on the way could use.
+fn unprotected(proof: &str, instead: &str) -> ApiError {
     let message =
-        "the server that writes to the store is reached without TLS, so no client certificate is forwarded to it";
-    let help = "use an API key, or give `--advertise-url` an https URL on every server";
-    ApiError::new(Fault::new(Code::InsecureTransport, message).help(help))
-}
-
-/// The error of a form of the dashboard, whose session anybody on the way could use.
-fn readable() -> ApiError {
-    let message = "the server that writes to the store is reached without TLS, so no session is forwarded to it";
-    let help = "open the dashboard at that server, or give `--advertise-url` an https URL on every server";
+        format!("the server that writes to the store is reached without TLS, so no {proof} is forwarded to it");
+    let help = format!("{instead}, or give `--advertise-url` an https URL on every server");
     ApiError::new(Fault::new(Code::InsecureTransport, message).help(help))
 }
 

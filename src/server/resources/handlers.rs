@@ -12,7 +12,6 @@ use crate::model::diagnostics::fault::{add_faults_beside_fields, add_new_faults}
 use crate::model::{ApiKey, Rendered, Secret, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;

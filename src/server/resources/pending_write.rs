@@ -11,7 +11,6 @@ use super::managed_resources::WriteCheck;
 use super::render::{render, render_module};
 use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
-use crate::server::http::precondition::Precondition;
 use crate::store::{Attempt, Committed, Declined, JudgedOperations, NextState, QueuedCommit};
 
 /// How often a change is judged at least, and for how long, before it is refused because others overtake it each time.
