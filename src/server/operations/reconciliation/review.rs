@@ -14,39 +14,29 @@ use crate::server::operations::trace::TraceReport;
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
 pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {
     let fault = |path: Path, message: &str, help: &str| Fault::new(Code::NotAllowed, message).at(path).help(help);
-    if request.compare && !request.dry_run {
-        faults.push(fault("compare".into(), "a comparison cannot be applied", "set `dry_run`"));
-    }
-    if request.compare && request.expect.as_deref().is_some_and(|expect| !expect.is_empty()) {
-        faults.push(fault("expect".into(), "a comparison has no outcome", "remove `expect` or `compare`"));
-    }
     if !request.compare
         && let Some(at) = request.files.iter().position(|file| file.older)
     {
         let path = Path::from(("files", at)).join("older");
         faults.push(fault(path, "`older` requires `compare`", "set `compare`, or remove the file"));
     }
-    if request.routing && !request.dry_run {
-        faults.push(fault("routing".into(), "only a dry run returns what routes requests", "set `dry_run`"));
-    }
-    if request.routing && request.compare {
-        let message = "a comparison has no state that routes requests";
-        faults.push(fault("routing".into(), message, "remove `routing` or `compare`"));
-    }
-    if request.page && !request.dry_run {
-        faults.push(fault("page".into(), "only a dry run has a page", "set `dry_run`"));
-    }
-    if request.page && request.compare {
-        faults.push(fault("page".into(), "a comparison has no page", "remove `page` or `compare`"));
-    }
-    let wanted = request.trace.clone()?;
-    if !request.dry_run {
-        faults.push(fault("trace".into(), "only a dry run can be traced", "set `dry_run`"));
-    }
-    if request.compare {
-        faults.push(fault("trace".into(), "a comparison cannot be traced", "remove `trace` or `compare`"));
-    }
-    match wanted.parse() {
+    let (applies, compares) = (!request.dry_run, request.compare);
+    let expects = request.expect.as_deref().is_some_and(|expect| !expect.is_empty());
+    let Request { routing, page, trace, .. } = request;
+    let no_routing = "a comparison has no state that routes requests";
+    let conflicts = [
+        (compares && applies, "compare", "a comparison cannot be applied", "set `dry_run`"),
+        (compares && expects, "expect", "a comparison has no outcome", "remove `expect` or `compare`"),
+        (*routing && applies, "routing", "only a dry run returns what routes requests", "set `dry_run`"),
+        (*routing && compares, "routing", no_routing, "remove `routing` or `compare`"),
+        (*page && applies, "page", "only a dry run has a page", "set `dry_run`"),
+        (*page && compares, "page", "a comparison has no page", "remove `page` or `compare`"),
+        (trace.is_some() && applies, "trace", "only a dry run can be traced", "set `dry_run`"),
+        (trace.is_some() && compares, "trace", "a comparison cannot be traced", "remove `trace` or `compare`"),
+    ];
+    let found = conflicts.into_iter().filter(|(is_conflict, ..)| *is_conflict);
+    faults.extend(found.map(|(_, field, message, help)| fault(field.into(), message, help)));
+    match trace.clone()?.parse() {
         Ok(wanted) => Some(wanted),
         Err(fault) => {
             faults.push(fault.under(&Path::from("trace")));
