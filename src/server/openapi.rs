@@ -13,11 +13,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::http::page;
 use super::operations::OPERATIONS;
-use super::resources::endpoint::{Action, Endpoint, OWNER_ROLE, endpoints};
-use crate::filter;
-use crate::model::{Kind, Role};
+use super::resources::endpoint::{Action, Endpoint, endpoints};
+use crate::model::Kind;
 use operation_document::OperationDocument;
 use schemas::{SCHEMAS, Schemas, description_of, redirect};
 
@@ -106,8 +104,9 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
         &operation_texts::description(endpoint),
     );
     let operation = if endpoint.extension { operation.extension() } else { operation };
+    let operation = operation.query(endpoint.query_parameters());
     let operation = match endpoint.action {
-        Action::Create => overridable(with_owner_role(operation, endpoint.kind))
+        Action::Create => overridable(operation)
             .with_body(true, schemas.request_of(info.spec_schema), (info.example)())
             .responds("201", "Created", schemas.response_of(info.view_schema))
             .header("201", "ETag", "The strong ETag of the response.")
@@ -116,17 +115,10 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
         Action::List => {
             let items = schemas.response_of(info.view_schema);
             let list = schemas.list(info.name, info.list, items, info.kind.is_paged());
-            let operation = if info.kind.is_paged() { operation.paged("resource", "resources") } else { operation };
-            let filters = filter::parameters(endpoint.kind).map(|parameter| {
-                json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
-            });
-            let operation = filters.fold(operation.parameter(at_parameter()), OperationDocument::parameter);
             operation.ok(list).conditional()
         }
-        Action::Get => operation.parameter(at_parameter()).ok(schemas.response_of(info.view_schema)).conditional(),
-        Action::GetModule(slot) => {
-            operation.parameter(at_parameter()).ok(schemas.response_of(slot.view_schema)).conditional()
-        }
+        Action::Get => operation.ok(schemas.response_of(info.view_schema)).conditional(),
+        Action::GetModule(slot) => operation.ok(schemas.response_of(slot.view_schema)).conditional(),
         Action::Patch => changing(operation)
             .with_body(endpoint.kind != Kind::EventSource, schemas.update_of(info), Some((info.patch_example)()))
             .ok(schemas.response_of(info.view_schema))
@@ -168,20 +160,6 @@ fn overridable(operation: OperationDocument) -> OperationDocument {
     operation.request_header("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.")
 }
 
-/// Adds the role of the owner of a new API key (D23).
-fn with_owner_role(operation: OperationDocument, kind: Kind) -> OperationDocument {
-    if kind != Kind::ApiKey {
-        return operation;
-    }
-    operation.parameter(json!({
-        "name": OWNER_ROLE,
-        "in": "query",
-        "description": "The role of the key's owner. An owner that does not exist yet is created with it (default: `editor`). For one with another role, the response is 409. Only admins can set it.",
-        "schema": {"type": "string", "enum": Role::ALL.map(Role::as_str)},
-        "x-extension": true,
-    }))
-}
-
 /// Adds the headers of a request that changes a resource.
 fn changing(operation: OperationDocument) -> OperationDocument {
     overridable(operation.request_header("If-Match", "The ETag of the resource that the change is based on."))
@@ -190,17 +168,6 @@ fn changing(operation: OperationDocument) -> OperationDocument {
 fn path_parameters(path: &str) -> Value {
     let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     names.map(|name| json!({"name": name, "in": "path", "required": true, "description": operation_texts::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
-}
-
-/// The parameter of reads with a revision (D79).
-fn at_parameter() -> Value {
-    json!({
-        "name": page::AT,
-        "in": "query",
-        "description": "The revision to read: its number, at least 7 digits of the ID of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list are read at the same revision.",
-        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
-        "x-extension": true,
-    })
 }
 
 /// The errors by status.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::{api_error::ApiError, query};
 use crate::model::key::segment;
 use crate::model::{Entry, Id, Key, Snapshot};
@@ -10,10 +12,24 @@ use crate::model::{Entry, Id, Key, Snapshot};
 pub(crate) const AT: &str = "at";
 /// The default page size.
 pub(crate) const DEFAULT_LIMIT: usize = 100;
-/// The query parameters of a list, which `next_page_uri` contains.
-pub(crate) const PARAMETERS: &[&str] = &["limit", "before_id"];
 /// The largest page size.
 const MOST_LIMIT: usize = 1000;
+
+/// The query parameters of a list in pages, which `next_page_uri` contains, and what the OpenAPI document says about them.
+/// `items` are what the pages have, in the singular and plural.
+pub(crate) fn parameters([item, items]: [&str; 2]) -> [(&'static str, Value); 2] {
+    let limit = json!({
+        "description": format!("The number of {items} per page."),
+        "schema": {"type": "integer", "minimum": 1, "maximum": MOST_LIMIT},
+        "x-extension": true,
+    });
+    let before_id = json!({
+        "description": format!("Continues after this {item}."),
+        "schema": {"type": "string"},
+        "x-extension": true,
+    });
+    [("limit", limit), ("before_id", before_id)]
+}
 
 /// The resources of a page, and the URI of the next one.
 pub(crate) type SelectedPage = (Vec<Arc<Entry>>, Option<String>);

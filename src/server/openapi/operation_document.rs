@@ -44,42 +44,24 @@ impl OperationDocument {
         self
     }
 
-    /// Adds a parameter.
-    pub(crate) fn parameter(mut self, parameter: Value) -> Self {
-        self.parameters.push(parameter);
-        self
-    }
-
     /// Adds a parameter with what describes it.
-    pub(crate) fn described_parameter(self, name: &str, place: &str, described: Value) -> Self {
+    pub(crate) fn parameter(mut self, name: &str, place: &str, described: Value) -> Self {
         let mut parameter = json!({"name": name, "in": place});
         if let (Some(parameter), Value::Object(described)) = (parameter.as_object_mut(), described) {
             parameter.extend(described);
         }
-        self.parameter(parameter)
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Adds query parameters with what describes them.
+    pub(crate) fn query(self, parameters: Vec<(&str, Value)>) -> Self {
+        parameters.into_iter().fold(self, |operation, (name, described)| operation.parameter(name, "query", described))
     }
 
     /// Adds a header of the request.
     pub(crate) fn request_header(self, name: &str, description: &str) -> Self {
-        self.described_parameter(name, "header", header(description))
-    }
-
-    /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.
-    pub(crate) fn paged(self, item: &str, items: &str) -> Self {
-        self.parameter(json!({
-            "name": "limit",
-            "in": "query",
-            "description": format!("The number of {items} per page."),
-            "schema": {"type": "integer", "minimum": 1, "maximum": 1000},
-            "x-extension": true,
-        }))
-        .parameter(json!({
-            "name": "before_id",
-            "in": "query",
-            "description": format!("Continues after this {item}."),
-            "schema": {"type": "string"},
-            "x-extension": true,
-        }))
+        self.parameter(name, "header", header(description))
     }
 
     /// Sets the request body.

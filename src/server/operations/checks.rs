@@ -45,7 +45,8 @@ pub(in crate::server) struct OperationGate {
 impl OperationGate {
     /// Prepares the checks of an operation.
     pub(in crate::server) fn new(operation: &'static ApiOperation, app: AppState) -> Self {
-        Self { operation, known: operation.parameters().map(Arc::from), app }
+        let known = operation.parameters().map(|all| all.into_iter().map(|(name, _)| name).collect());
+        Self { operation, known, app }
     }
 }
 

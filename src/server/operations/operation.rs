@@ -174,23 +174,17 @@ impl ApiOperation {
         }
     }
 
-    /// The names of the query parameters; none if any are ignored.
-    pub(super) fn parameters(&self) -> Option<Vec<&'static str>> {
-        let paging = if self.paged.is_some() { page::PARAMETERS } else { &[] };
-        self.query
-            .map(|query| paging.iter().copied().chain(query.iter().map(|QueryParameter(name, _)| *name)).collect())
+    /// The query parameters, and what the OpenAPI document says about them; none if any are ignored.
+    pub(super) fn parameters(&self) -> Option<Vec<(&'static str, Value)>> {
+        let others = self.query?.iter().map(|QueryParameter(name, describe)| (*name, describe()));
+        Some(self.paged.map(page::parameters).into_iter().flatten().chain(others).collect())
     }
 
     /// The operation in the OpenAPI document, if it is there.
     pub(in crate::server) fn document(&self, schemas: &mut Schemas) -> Option<Value> {
         let [tag, id, summary] = self.names;
-        let mut operation = OperationDocument::new(tag, id, summary, self.description).extension();
-        if let Some([item, items]) = self.paged {
-            operation = operation.paged(item, items);
-        }
-        for QueryParameter(name, describe) in self.query.into_iter().flatten() {
-            operation = operation.described_parameter(name, "query", describe());
-        }
+        let operation = OperationDocument::new(tag, id, summary, self.description).extension();
+        let operation = operation.query(self.parameters().unwrap_or_default());
         self.document.map(|document| document(operation, schemas).build(self.failures))
     }
 }

@@ -1,7 +1,11 @@
 //! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
+use serde_json::{Value, json};
+
+use crate::filter;
 use crate::model::resource::endpoint_offers::Offer;
-use crate::model::{Kind, KindInfo, Slot};
+use crate::model::{Kind, KindInfo, Role, Slot};
+use crate::server::http::page;
 
 /// The query parameter with the role of a new API key's owner.
 pub(crate) const OWNER_ROLE: &str = "owner_role";
@@ -33,6 +37,47 @@ pub struct Endpoint {
     pub action: Action,
     /// Whether the API specification lacks it (D24).
     pub extension: bool,
+}
+
+impl Endpoint {
+    /// The query parameters, and what the OpenAPI document says about them.
+    pub(crate) fn query_parameters(&self) -> Vec<(&'static str, Value)> {
+        match self.action {
+            Action::Create if self.kind == Kind::ApiKey => vec![owner_role()],
+            Action::List => {
+                let paging = self.kind.is_paged().then(|| page::parameters(["resource", "resources"]));
+                let filters = filter::parameters(self.kind).map(|parameter| {
+                    let schema = json!({"type": "string", "minLength": 1});
+                    let described =
+                        json!({"description": parameter.description, "schema": schema, "x-extension": true});
+                    (parameter.name, described)
+                });
+                paging.into_iter().flatten().chain([at()]).chain(filters).collect()
+            }
+            Action::Get | Action::GetModule(_) => vec![at()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The role of the owner of a new API key (D23).
+fn owner_role() -> (&'static str, Value) {
+    let described = json!({
+        "description": "The role of the key's owner. An owner that does not exist yet is created with it (default: `editor`). For one with another role, the response is 409. Only admins can set it.",
+        "schema": {"type": "string", "enum": Role::ALL.map(Role::as_str)},
+        "x-extension": true,
+    });
+    (OWNER_ROLE, described)
+}
+
+/// The revision of a read (D79).
+fn at() -> (&'static str, Value) {
+    let described = json!({
+        "description": "The revision to read: its number, at least 7 digits of the ID of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list are read at the same revision.",
+        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
+        "x-extension": true,
+    });
+    (page::AT, described)
 }
 
 /// The module endpoints in the specification; the others are extensions.

@@ -2,7 +2,7 @@
 
 use axum::http::Request;
 
-use super::endpoint::{Action, Endpoint, OWNER_ROLE};
+use super::endpoint::{Action, Endpoint};
 use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
 use super::pending_write::PendingWrite;
@@ -53,12 +53,7 @@ pub(crate) struct ServedEndpoint {
 impl ServedEndpoint {
     /// Prepares an endpoint for requests.
     pub(crate) fn new(app: AppState, endpoint: Endpoint) -> Self {
-        let known = match endpoint.action {
-            Action::List => list::parameters(endpoint.kind),
-            Action::Get | Action::GetModule(_) => vec![page::AT],
-            Action::Create if endpoint.kind == Kind::ApiKey => vec![OWNER_ROLE],
-            _ => Vec::new(),
-        };
+        let known = endpoint.query_parameters().into_iter().map(|(name, _)| name).collect();
         Self { app, endpoint, known }
     }
 }

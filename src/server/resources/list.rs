@@ -9,19 +9,13 @@ use super::render::{self, render};
 use crate::filter::{self, Filter};
 use crate::model::Rendered;
 use crate::server::handler_prelude::*;
-use crate::server::http::page::{self, AT, SelectedPage};
+use crate::server::http::page::{self, SelectedPage};
 use crate::syntax::cel::CelMeter;
 
 /// The steps of one request's filter: some ten times what an ordinary filter takes for 100,000 routes.
 const STEPS: u64 = 100_000_000;
 /// The time of one request's filter.
 const LONGEST: Duration = Duration::from_secs(10);
-
-/// The query parameters of a kind's list.
-pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
-    let paging: &[&'static str] = if kind.is_paged() { page::PARAMETERS } else { &[] };
-    paging.iter().copied().chain([AT]).chain(filter::parameters(kind).map(|parameter| parameter.name)).collect()
-}
 
 /// The reader of a list.
 pub(super) struct ListReader {

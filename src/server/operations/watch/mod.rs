@@ -64,9 +64,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch,
     .described("Streams changes of resources as server-sent events: `created`, `updated` or `deleted` for each resource, and `revision` after the last one of a revision. Only `revision` has an ID. `error` is the last event of a stream that the server ends because of an error. Without `since`, the stream starts after the current revision.")
     .documented("400 401 410 429 500 503", |operation, _| {
         operation
-            .parameter(json!({
-                "name": "Last-Event-ID",
-                "in": "header",
+            .parameter("Last-Event-ID", "header", json!({
                 "description": "The ID of the last event, to resume a stream. It takes precedence over `since`.",
                 "schema": {"type": "string", "pattern": "^[0-9]*$"},
             }))
