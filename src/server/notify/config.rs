@@ -6,7 +6,7 @@ use super::{event_filter::EventFilter, events::EventType};
 use crate::model::{Faults, is_name};
 use crate::reconcile::check_source;
 use crate::server::prelude::*;
-use crate::server::resources::change::kind_named;
+use crate::server::resources::change::{ChangeFilter, kind_named};
 
 /// The most targets: each has a thread.
 const MOST_TARGETS: usize = 32;
@@ -204,7 +204,8 @@ fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults
     faults.each_in("sources", &sources, |faults, source| {
         faults.extend(check_source(source).err());
     });
-    EventFilter { kinds: found, sources: sources.into_iter().collect(), events: events.into_iter().collect() }
+    let resources = ChangeFilter { kinds: found, sources: sources.into_iter().collect() };
+    EventFilter { resources, events: events.into_iter().collect() }
 }
 
 #[cfg(test)]
@@ -227,7 +228,7 @@ mod tests {
         let [chat, audit] = targets.as_slice() else { unreachable!("{targets:?}") };
         assert_eq!((chat.name.as_str(), audit.name.as_str()), ("chat", "audit"));
         let selects = |target: &NotificationTarget, source: Option<&str>, event: ChangeEvent| {
-            target.filter.changes().unwrap().selects(Kind::TlsEdge, source, event)
+            target.filter.selects_change(Kind::TlsEdge, source, event)
         };
         assert!(selects(chat, None, ChangeEvent::Deleted) && !selects(chat, None, ChangeEvent::Created));
         assert!(selects(audit, Some("shop"), ChangeEvent::Created));
@@ -296,6 +297,6 @@ mod tests {
         });
         let expected = [Some((WebhookFormat::Slack, false)), Some((WebhookFormat::Teams, true))];
         assert!(forms.eq(expected), "{targets:?}");
-        assert!(targets.first().unwrap().filter.changes().is_none());
+        assert!(!targets.first().unwrap().filter.selects_revisions());
     }
 }

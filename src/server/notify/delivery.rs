@@ -10,7 +10,6 @@ use super::cursors::Cursor;
 use super::message::{self, Notification, Recipient, RevisionOutline};
 use super::outbox::{IDLE, Outbox};
 use super::sink;
-use crate::server::resources::change::ChangeFilter;
 use crate::store::{Query, clock};
 use crate::syntax::text::escaped;
 
@@ -30,8 +29,6 @@ const SAVE_EVERY: usize = 256;
 pub(super) struct Delivery {
     outbox: Arc<Outbox>,
     target: NotificationTarget,
-    /// The changes that the target receives, if any.
-    changes: Option<ChangeFilter>,
     agent: Agent,
     cursor: Cursor,
     /// The notifications about the next revision or event.
@@ -50,8 +47,7 @@ impl Delivery {
         // A series that is missing would look like a target that nobody has configured.
         sent.increment(0);
         failed.increment(0);
-        let (changes, agent, pending) = (target.filter.changes(), sink::agent(), VecDeque::new());
-        Self { outbox, target, changes, agent, cursor, pending, unsaved: 0, sent, failed }
+        Self { outbox, target, agent: sink::agent(), cursor, pending: VecDeque::new(), unsaved: 0, sent, failed }
     }
 
     pub(super) fn run(mut self) {
@@ -129,11 +125,12 @@ impl Delivery {
 
     /// Reads the next revision, if the target receives revisions.
     fn fill_revision(&mut self, outbox: &Outbox, newest: u64) -> Result<(), String> {
-        let Some(changes) = &self.changes else {
+        let filter = &self.target.filter;
+        if !filter.selects_revisions() {
             self.cursor = Cursor { revision: newest, parts: 0, ..self.cursor };
             self.pass();
             return Ok(());
-        };
+        }
         let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
         let revision = self.cursor.revision + 1;
         let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
@@ -143,7 +140,7 @@ impl Delivery {
         };
         let outline = RevisionOutline::new(&found, &outbox.store).map_err(|error| error.to_string())?;
         let now = outbox.store.snapshot();
-        let made = message::revision_notifications(&recipient, changes, &outbox.base_url, self.cursor, outline, &now);
+        let made = message::revision_notifications(&recipient, filter, &outbox.base_url, self.cursor, outline, &now);
         self.pending = made.into_iter().skip(self.cursor.parts).collect();
         if self.pending.is_empty() {
             self.cursor = Cursor { revision, parts: 0, ..self.cursor };

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::transitions::{EventContent, Transition};
-use super::{change_text, cursors::Cursor, events::EventType};
+use super::{change_text, cursors::Cursor, event_filter::EventFilter, events::EventType};
 use crate::model::CommitAuthor;
 use crate::model::drift::writer;
 use crate::server::prelude::*;
-use crate::server::resources::change::{ChangeFilter, actor};
+use crate::server::resources::change::actor;
 use crate::store::ChangeEvent;
 use crate::store::commit::entries::Hash;
 use crate::store::history::change_description::ChangeOutline;
@@ -93,7 +93,7 @@ impl RevisionOutline {
 /// Returns the notifications about the revision after a cursor; none if the filter selects no change.
 pub(super) fn revision_notifications(
     recipient: &Recipient<'_>,
-    filter: &ChangeFilter,
+    filter: &EventFilter,
     base_url: &str,
     before: Cursor,
     outline: RevisionOutline,
@@ -216,7 +216,7 @@ fn parent_names(resources: &[ChangeOutline]) -> HashMap<Key, String> {
 fn change(
     outline: ChangeOutline,
     author: &Author,
-    filter: &ChangeFilter,
+    filter: &EventFilter,
     base_url: &str,
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<NotifiedChange> {
@@ -228,7 +228,7 @@ fn change(
         Author::Source { source, .. } if name.is_some() => Some(source.clone()),
         _ => None,
     });
-    if !filter.selects(kind, source.as_deref(), event) {
+    if !filter.selects_change(kind, source.as_deref(), event) {
         return None;
     }
     let Key { parent, id, .. } = Key::at_path(kind, &path)?;
@@ -240,6 +240,7 @@ fn change(
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::server::resources::change::ChangeFilter;
     use crate::store::commit::header::ResourceChange;
 
     const RECIPIENT: Recipient<'_> = Recipient { store: b"store", name: "audit" };
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
+    fn notifications(resources: Value, filter: &EventFilter) -> Vec<Notification> {
         let before = Cursor { revision: 6, parts: 0, transition: 4 };
         revision_notifications(
             &RECIPIENT,
@@ -274,7 +275,7 @@ mod tests {
              "after": {"a": 2, "b": "hush"}, "reverted_drift": ["/b/c"]},
             {"kind": "HttpsEdgeRoute", "path": "/edges/https/edghts_1/routes/edghtsrt_1", "before": {"x": "secret"}},
         ]);
-        let made = notifications(resources.clone(), &ChangeFilter::default());
+        let made = notifications(resources.clone(), &EventFilter::default());
         let body: Value = serde_json::from_slice(&made[0].body).unwrap();
         let expected = json!({
             "id": made[0].id.as_str(),
@@ -301,7 +302,8 @@ mod tests {
         });
         assert_eq!((made.len(), body), (1, expected));
         assert_eq!(made[0].after, Cursor { revision: 7, parts: 0, transition: 4 });
-        let none = ChangeFilter { kinds: [Kind::TlsEdge].into(), ..ChangeFilter::default() };
+        let resources_of = ChangeFilter { kinds: [Kind::TlsEdge].into(), ..ChangeFilter::default() };
+        let none = EventFilter { resources: resources_of, ..EventFilter::default() };
         assert!(notifications(resources, &none).is_empty());
     }
 
@@ -323,13 +325,13 @@ mod tests {
             let route = json!([
                 {"kind": "HttpsEdgeRoute", "path": path, "name": "a", "before": before, "after": after},
             ]);
-            let made = notifications(route, &ChangeFilter::default());
+            let made = notifications(route, &EventFilter::default());
             let expected = format!("Revision 7 by source `shop` (commit 4f2a): updated HttpsEdgeRoute a ({told})");
             assert_eq!(made[0].text, expected);
         }
         let edges =
             (1..=6).map(|at| json!({"kind": "HttpsEdge", "path": format!("/edges/https/edghts_{at}"), "after": {}}));
-        let many = notifications(edges.collect(), &ChangeFilter::default());
+        let many = notifications(edges.collect(), &EventFilter::default());
         assert!(many[0].text.contains("): 6 created: created HttpsEdge edghts_1; "), "{}", many[0].text);
         assert!(many[0].text.ends_with("; created HttpsEdge edghts_5; and 1 more"), "{}", many[0].text);
     }
@@ -338,14 +340,14 @@ mod tests {
     fn a_large_revision_has_several_notifications_whose_ids_stay_the_same() {
         let edge = |number| json!({"kind": "HttpsEdge", "path": format!("/edges/https/edghts_{number}"), "after": {}});
         let resources: Value = (0..=2 * MOST_CHANGES).map(edge).collect();
-        let made = notifications(resources.clone(), &ChangeFilter::default());
+        let made = notifications(resources.clone(), &EventFilter::default());
         let after: Vec<Cursor> = made.iter().map(|it| it.after).collect();
         let cursor = |revision, parts| Cursor { revision, parts, transition: 4 };
         assert_eq!(after, [cursor(6, 1), cursor(6, 2), cursor(7, 0)]);
         let ids = |made: &[Notification]| made.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
         let unique: std::collections::BTreeSet<Id> = ids(&made).into_iter().collect();
         assert_eq!(unique.len(), 3);
-        assert_eq!(ids(&notifications(resources, &ChangeFilter::default())), ids(&made));
+        assert_eq!(ids(&notifications(resources, &EventFilter::default())), ids(&made));
     }
 
     #[test]

@@ -3,26 +3,22 @@
 use crate::model::decode::one_of;
 use crate::model::resource::endpoint_offers::Offer;
 use crate::server::prelude::*;
-use crate::store::revision::ChangeEvent;
 
-/// Selects changes. An empty set selects everything.
+/// Selects changes of resources. An empty set selects everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChangeFilter {
     /// The kinds of the resources.
     pub kinds: BTreeSet<Kind>,
     /// The sources that own the resources.
     pub sources: BTreeSet<String>,
-    /// The kinds of change.
-    pub events: BTreeSet<ChangeEvent>,
 }
 
 impl ChangeFilter {
-    /// Returns whether a change is selected. Changes of internal kinds never are.
-    pub(crate) fn selects(&self, kind: Kind, source: Option<&str>, event: ChangeEvent) -> bool {
+    /// Returns whether the changes of a resource are selected. Those of internal kinds never are.
+    pub(crate) fn selects(&self, kind: Kind, source: Option<&str>) -> bool {
         is_public(kind.info())
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.sources.is_empty() || source.is_some_and(|source| self.sources.contains(source)))
-            && (self.events.is_empty() || self.events.contains(&event))
     }
 }
 
@@ -63,20 +59,13 @@ mod tests {
 
     #[test]
     fn a_filter_selects_what_matches_all_its_sets() {
-        let shop = || ["shop".to_owned()].into();
         let (edge, route) = (Kind::HttpsEdge, Kind::HttpsEdgeRoute);
-        let (created, deleted) = (ChangeEvent::Created, ChangeEvent::Deleted);
         let all = ChangeFilter::default();
-        assert!(all.selects(edge, None, created) && !all.selects(Kind::Owner, None, created));
-        let filter = ChangeFilter { kinds: [edge].into(), sources: shop(), events: [deleted].into() };
-        assert!(filter.selects(edge, Some("shop"), deleted));
-        for (kind, source, event) in [
-            (route, Some("shop"), deleted),
-            (edge, Some("docs"), deleted),
-            (edge, None, deleted),
-            (edge, Some("shop"), created),
-        ] {
-            assert!(!filter.selects(kind, source, event), "{kind} {source:?} {event:?}");
+        assert!(all.selects(edge, None) && !all.selects(Kind::Owner, None));
+        let filter = ChangeFilter { kinds: [edge].into(), sources: ["shop".to_owned()].into() };
+        assert!(filter.selects(edge, Some("shop")));
+        for (kind, source) in [(route, Some("shop")), (edge, Some("docs")), (edge, None)] {
+            assert!(!filter.selects(kind, source), "{kind} {source:?}");
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) fn portion(
     let actor = actor(&revision.author);
     for (at, changed) in revision.changed.iter().enumerate().skip(start) {
         let source = changed.claim.as_deref().map(|claim| claim.source.as_str());
-        if !filter.selects(changed.key.kind, source, changed.event) {
+        if !filter.selects(changed.key.kind, source) {
             continue;
         }
         if text.len() >= PORTION {
