@@ -9,13 +9,11 @@
 //! For example, a module in a new slot appears with `GET`, `PUT` and `DELETE`, its schema and its example, and nothing
 //! here changes.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::operations::OPERATIONS;
 use super::resources::endpoint::{Action, Endpoint, endpoints};
-use crate::model::Kind;
+use crate::server::prelude::*;
 use operation_document::OperationDocument;
 use schemas::{SCHEMAS, Schemas, description_of, redirect};
 

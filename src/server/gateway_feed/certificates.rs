@@ -1,10 +1,10 @@
 //! Which certificates the gateway can present for a host of an edge.
 
 use foldhash::{HashMap, HashMapExt as _};
-use jiff::Timestamp;
 
 use super::view::GatewayCertificate;
-use crate::model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate};
+use crate::model::{Claim, HttpsEdge, TlsCertificate};
+use crate::server::prelude::*;
 use crate::syntax::x509::CertificateFacts;
 use crate::tenancy::certificates::{Presentation, names, presentation, wildcard_of};
 

@@ -1,11 +1,10 @@
 //! Which certificates the gateway configuration has.
 
-use std::sync::Arc;
-
 use super::certificates::Certificates;
 use super::presented::{KnownTlsHostports, TlsHostport};
 use crate::model::secrets::Text;
-use crate::model::{HttpsEdge, Id, Key, Kind, Operation, Secret, Snapshot, TlsCertificate};
+use crate::model::{HttpsEdge, Operation, Secret, TlsCertificate};
+use crate::server::prelude::*;
 use crate::store::clock::now;
 
 /// One key for all certificates of these tests.

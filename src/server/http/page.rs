@@ -1,12 +1,11 @@
 //! Lists: newest first, in pages, each from one snapshot (D12).
 
-use std::sync::Arc;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{api_error::ApiError, query};
+use crate::model::Entry;
 use crate::model::key::segment;
-use crate::model::{Entry, Id, Key, Snapshot};
+use crate::server::prelude::*;
 
 /// The query parameter with the revision of a read (D79).
 pub(crate) const AT: &str = "at";

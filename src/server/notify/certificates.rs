@@ -1,14 +1,14 @@
 //! Certificates that expire soon.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::events::EventType;
 use super::message::line;
 use super::transitions::{EventContent, ExpiringCertificate};
-use crate::model::{Entry, Snapshot};
+use crate::model::Entry;
+use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::expiry;
-use crate::syntax::text::number_of;
 
 /// The days before its end at which a certificate is reported. Automatic renewal was due by then, and there is time to do
 /// it by hand.

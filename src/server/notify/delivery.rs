@@ -1,7 +1,7 @@
 //! The delivery to one target: what follows its cursor, one notification after the other, and again after a failure, with
 //! growing waits.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::collections::VecDeque;
 
 use ureq::Agent;
 
@@ -10,8 +10,8 @@ use super::cursors::Cursor;
 use super::message::{self, Notification, Recipient, RevisionOutline};
 use super::outbox::{IDLE, Outbox};
 use super::sink;
-use crate::store::{Query, clock};
-use crate::syntax::text::escaped;
+use crate::server::prelude::*;
+use crate::store::Query;
 
 /// The metric of delivered notifications.
 pub(in crate::server) const SENT: &str = "edgewright_notifications_sent_total";

@@ -2,17 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::{
-    fs,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-
-use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Notifier;
 use super::config::{NotificationSink, NotificationTarget};
@@ -23,11 +15,12 @@ use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{Code, IpRestriction, Key, Kind, Operation};
+use crate::model::{IpRestriction, Operation};
+use crate::server::prelude::*;
 use crate::store::engine::{Engine, SidecarFiles};
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
-use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, ids};
+use crate::store::{Commit, CommitHeader, Query, Retention, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };

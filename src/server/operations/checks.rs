@@ -1,21 +1,14 @@
 //! The checks of every request before its handler, in the order of D3: path, API key, version, permission and query by
 //! [`admit`], and then the body by [`RequestBody`] and [`JsonBody`].
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request, State};
-use axum::http::StatusCode;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
-use axum::response::Response;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::operation::{ApiOperation, ForwardedRequests};
-use crate::model::Fault;
 use crate::model::decode::{Decoded, decode};
 use crate::model::diagnostics::Check;
 use crate::model::diagnostics::fault::add_new_faults;
@@ -26,6 +19,7 @@ use crate::server::http::body::{self, Limits};
 use crate::server::http::{body_fields, query};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
+use crate::server::prelude::*;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::state::{AppState, ServedStore};
 use crate::syntax::yaml::Tape;

@@ -1,11 +1,12 @@
 //! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::filter;
+use crate::model::Slot;
 use crate::model::resource::endpoint_offers::Offer;
-use crate::model::{Kind, KindInfo, Role, Slot};
 use crate::server::http::page;
+use crate::server::prelude::*;
 
 /// The query parameter with the role of a new API key's owner.
 pub(crate) const OWNER_ROLE: &str = "owner_role";

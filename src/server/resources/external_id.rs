@@ -1,8 +1,8 @@
 //! The IDs of resources of other services, which a client states instead of getting them from the server (D20).
 
 use crate::model::external_id::ExternalKind;
-use crate::model::{Id, Key, Kind, Snapshot};
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 
 /// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.
 pub(super) fn check_id(snapshot: &Snapshot, kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {

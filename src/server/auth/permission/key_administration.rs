@@ -3,8 +3,9 @@
 use std::borrow::Borrow;
 
 use super::refusals::{needs, refusal};
-use crate::model::{ApiKey, Fault, Key, KeyScope, Kind, Operation, Owner, Path, Role, Snapshot, rules};
+use crate::model::{ApiKey, KeyScope, Operation, Owner, Path};
 use crate::server::auth::caller::Caller;
+use crate::server::prelude::*;
 
 /// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,
 /// so only admins do so for gateways.

@@ -31,10 +31,11 @@ mod tests;
 mod visibility;
 mod writes;
 
-use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
+use std::borrow::Borrow;
 
 use super::caller::Caller;
-use crate::model::{Code, Fault, Key, Operation, Role, Snapshot};
+use crate::model::Operation;
+use crate::server::prelude::*;
 use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
 pub(in crate::server) use visibility::SecretVisibility;
 

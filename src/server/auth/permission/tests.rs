@@ -2,23 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::sync::Arc;
-
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::Request;
 use http_body_util::BodyExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use tower::ServiceExt;
 
 use super::allows_request;
-use crate::model::{ApiKey, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
+use crate::model::{ApiKey, Claim, KeyScope, Operation, Owner};
 use crate::server::auth::caller::Caller;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::operation::ApiOperation;
+use crate::server::prelude::*;
 use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
 use crate::server::{App, VERSION_HEADER, openapi, router};
-use crate::store::{Commit, Store, clock, tokens};
+use crate::store::{Commit, tokens};
 
 /// The answer to a caller: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Which secrets a caller sees (D101).
 
-use std::sync::Arc;
-
 use crate::model::required_secrets::{has_secrets, lacks_record, required_modules};
-use crate::model::{AnyResource, Entry, KeyScope, Secrets, Slot, Snapshot};
+use crate::model::{AnyResource, Entry, KeyScope, Slot};
 use crate::server::auth::caller::Caller;
+use crate::server::prelude::*;
 
 /// The resources whose secrets a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]

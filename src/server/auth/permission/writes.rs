@@ -1,11 +1,11 @@
 //! Descriptions of changes that the scope of a key does not allow (D101). The decision is `tenancy::rights`.
 
-use std::{borrow::Borrow, collections::BTreeSet};
+use std::borrow::Borrow;
 
 use super::refusals::{forbidden, needs, source_refusal};
-use crate::model::{Fault, Key, KeyScope, Operation, Path, Snapshot};
+use crate::model::{KeyScope, Operation, Path};
 use crate::server::auth::caller::Caller;
-use crate::syntax::text::printable;
+use crate::server::prelude::*;
 use crate::tenancy::{ChangeOrigin, Denied, Rights};
 
 /// Checks the operations of a caller whose key has a scope.

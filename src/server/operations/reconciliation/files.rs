@@ -5,8 +5,7 @@
 //! shortcut. A run uses the texts of its own request whether or not they are kept, and a request that lacks one changes
 //! nothing.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use blake3::Hash;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -14,8 +13,9 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::wire::RequestFile;
 use crate::cache::{WeightedCache, weighted};
 use crate::manifest::tree::SentFile;
-use crate::model::{Code, Fault, Id, Path};
+use crate::model::Path;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 
 /// The default size limit of the cache in MiB.
 pub(crate) const DEFAULT_MIB: u64 = 256;

@@ -1,14 +1,12 @@
 //! Counts of what the store holds. Those of a revision are made from the last ones and what has changed since: to count
 //! everything visits all resources.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use imbl::OrdSet;
-use jiff::Timestamp;
 
-use crate::lock::Lock;
-use crate::model::{CertificateAuthority, Entry, Key, Kind, Snapshot, TlsCertificate};
+use crate::model::{CertificateAuthority, Entry, TlsCertificate};
+use crate::server::prelude::*;
 
 /// The most sources with series of their own: those with the most resources.
 const MOST_SOURCES: usize = 100;

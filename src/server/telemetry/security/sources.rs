@@ -4,7 +4,7 @@ use std::{sync::mpsc::Receiver, thread};
 
 use super::event::{SecurityEvent, SecurityRecord};
 use super::writer::SecurityLog;
-use crate::model::{Author, Kind, rules};
+use crate::server::prelude::*;
 use crate::store::Revision;
 
 /// Logs what followed sources change of keys and owners in these revisions, until the store is closed.
