@@ -83,7 +83,7 @@ fn ready(request: &PageRequest) -> Markup {
         @match readiness(&request.app) {
             Ok(warnings) => {
                 p { (badge(Tone::Good, "ready")) }
-                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (prose(warning.trim_start_matches("warning: "))) } }
+                @for warning in &warnings { p { (badge(Tone::Warning, "warning")) " " (prose(warning.trim_start_matches("warning: "))) } }
             },
             Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (prose(&reason)) },
         }

@@ -1,7 +1,5 @@
 //! `/readyz`: whether a load balancer should send requests to this server (D52).
 
-use std::fmt::Write;
-
 use crate::reconcile::sync_loop::health::Verdict;
 use crate::server::handler_prelude::*;
 use crate::store::engine::FollowedWriter;
@@ -16,7 +14,10 @@ pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/re
 async fn get(State(state): State<AppState>) -> Response {
     let found = tokio::task::spawn_blocking(move || readiness(&state)).await;
     match found.unwrap_or_else(|_| Err("the server is stopping".to_owned())) {
-        Ok(warnings) => format!("ready\n{warnings}").into_response(),
+        Ok(warnings) => {
+            let lines = [vec!["ready".to_owned()], warnings].concat();
+            format!("{}\n", lines.join("\n")).into_response()
+        }
         Err(reason) => ApiError::with_code(Code::Unavailable, format!("not ready: {reason}")).into_response(),
     }
 }
@@ -27,16 +28,16 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 /// How long a server says that the database has lost changes.
 const LOSS_SHOWN: Duration = Duration::from_secs(3600);
 
-/// Returns warnings, a line each, or why the server is not ready. It may try a write.
-pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
+/// Returns warnings, or why the server is not ready. It may try a write.
+pub(crate) fn readiness(app: &AppState) -> Result<Vec<String>, String> {
     let store = &app.served.store;
     let followed = store.followed_writer();
     if followed.is_none() {
         check_writes(store)?;
     }
     let (missing, mut warnings) = check_sources(&app.sources.registry);
-    warnings += &store_warnings(store, followed.as_ref());
-    warnings += &file_warnings(app);
+    warnings.extend(store_warnings(store, followed.as_ref()));
+    warnings.extend(file_warnings(app).map(str::to_owned));
     if missing.is_empty() { Ok(warnings) } else { Err(missing.join("; ")) }
 }
 
@@ -57,8 +58,8 @@ fn check_writes(store: &Store) -> Result<(), String> {
 }
 
 /// Returns why sources are not ready, and warnings of others.
-fn check_sources(registry: &SourceRegistry) -> (Vec<String>, String) {
-    let (mut missing, mut warnings) = (Vec::new(), String::new());
+fn check_sources(registry: &SourceRegistry) -> (Vec<String>, Vec<String>) {
+    let (mut missing, mut warnings) = (Vec::new(), Vec::new());
     let all = registry.now();
     // One source needs no name.
     let several = all.len() > 1;
@@ -66,16 +67,15 @@ fn check_sources(registry: &SourceRegistry) -> (Vec<String>, String) {
         let named = |state: String| if several { format!("source `{}`: {state}", handle.source) } else { state };
         match handle.health.verdict() {
             Verdict::Ready => {}
-            Verdict::Degraded(state) => {
-                let _ = writeln!(warnings, "warning: {}", escaped(&named(state)));
-            }
+            Verdict::Degraded(state) => warnings.push(format!("warning: {}", escaped(&named(state)))),
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
     // The reason has local paths, as those of the sources do.
     match registry.unstarted() {
         Some(parts) if parts.sources.is_empty() => {
-            warnings += "warning: parts of the server have not started, and are tried again; see the server log\n";
+            let unstarted = "warning: parts of the server have not started, and are tried again; see the server log";
+            warnings.push(unstarted.to_owned());
         }
         Some(_) => missing.push("sources have not started: see GET /sources or the log for the error".to_owned()),
         None => {}
@@ -84,52 +84,47 @@ fn check_sources(registry: &SourceRegistry) -> (Vec<String>, String) {
 }
 
 /// Returns warnings of a store that may be an old state, or whose copies are incomplete.
-fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> String {
-    let mut warnings = String::new();
+fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> Vec<String> {
+    let mut warnings = Vec::new();
     if let Some(since) = store.stands_in_since() {
         let revision = store.snapshot().revision;
-        let _ = writeln!(
-            warnings,
+        warnings.push(format!(
             "local copy: the database does not answer; revision {revision} is served from the local copy since {since}"
-        );
+        ));
     } else if let Some(writer) = followed {
-        warnings += "following: another server writes to the store\n";
+        warnings.push("following: another server writes to the store".to_owned());
         if let Some(gone) = writer.gone_since.filter(|gone| gone.elapsed() > LONGEST_SILENCE) {
             let seconds = gone.elapsed().as_secs();
-            let _ = writeln!(
-                warnings,
+            warnings.push(format!(
                 "warning: that server is gone for {seconds} s, and this one cannot take its place; see the server log"
-            );
+            ));
         }
         let silence = writer.seen.elapsed();
         if silence > LONGEST_SILENCE {
-            let _ = writeln!(
-                warnings,
-                "warning: no news from the database for {} s: newer changes are not known; see the server log",
-                silence.as_secs()
-            );
+            let seconds = silence.as_secs();
+            warnings.push(format!(
+                "warning: no news from the database for {seconds} s: newer changes are not known; see the server log"
+            ));
         }
     }
     if store.went_back().is_some_and(|at| at.elapsed() < LOSS_SHOWN) {
-        warnings += "warning: the database has lost changes that were confirmed; see the server log\n";
+        warnings.push("warning: the database has lost changes that were confirmed; see the server log".to_owned());
     }
     if store.is_copy_failing() {
-        warnings += "warning: cannot write the local copy of the store; see the server log\n";
+        warnings.push("warning: cannot write the local copy of the store; see the server log".to_owned());
     }
     warnings
 }
 
 /// Returns warnings of files that could not be read or written. Their errors have local paths, so only the log has them.
-fn file_warnings(app: &AppState) -> String {
-    let mut warnings = String::new();
-    if app.sources.registry.is_outdated() {
-        warnings += "warning: the configuration file is not applied; see the server log\n";
-    }
-    if app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
-        warnings += "warning: cannot load the TLS files, and the last good ones stay in use; see the server log\n";
-    }
-    if app.access.guards.log.as_ref().is_some_and(|log| log.is_failing()) {
-        warnings += "warning: cannot write the security log, and its events are lost; see the server log\n";
-    }
-    warnings
+fn file_warnings(app: &AppState) -> impl Iterator<Item = &'static str> {
+    let configuration = app.sources.registry.is_outdated();
+    let tls = app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated());
+    let log = app.access.guards.log.as_ref().is_some_and(|log| log.is_failing());
+    let all = [
+        (configuration, "warning: the configuration file is not applied; see the server log"),
+        (tls, "warning: cannot load the TLS files, and the last good ones stay in use; see the server log"),
+        (log, "warning: cannot write the security log, and its events are lost; see the server log"),
+    ];
+    all.into_iter().filter_map(|(applies, warning)| applies.then_some(warning))
 }
