@@ -8,13 +8,12 @@ use tower::ServiceExt;
 
 use super::api_error::ApiError;
 use super::endpoint_paths::EndpointPaths;
-use super::proxy::subnet_of;
 use super::response::{LOCAL_COPY, add_request_id};
 use super::router;
 use super::security_headers::{add_security_headers, is_page};
 use crate::server::app::App;
 use crate::server::auth::authentication::has_token_of_key;
-use crate::server::limits::guards::{RequestOrigin, client_of};
+use crate::server::limits::guards::{RequestOrigin, owner_by_address};
 use crate::server::net::connections::ResponseFuture;
 use crate::server::net::drain;
 use crate::server::prelude::*;
@@ -141,11 +140,8 @@ impl ApiService {
         if let Some(owner) = access.admit_waiting(headers)? {
             return catch_up(&served.store, headers, &admissions.catch_ups, &owner).await;
         }
-        match client_of(headers).filter(|_| has_token_of_key(headers)) {
-            Some(address) => {
-                let client = Id::new(&format!("address:{}", subnet_of(address)));
-                await_key(&served.store, headers, &admissions.unknown_keys, &client).await
-            }
+        match owner_by_address(headers).filter(|_| has_token_of_key(headers)) {
+            Some(client) => await_key(&served.store, headers, &admissions.unknown_keys, &client).await,
             None => Ok(()),
         }
     }

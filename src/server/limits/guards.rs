@@ -34,6 +34,11 @@ pub(crate) fn client_of(headers: &HeaderMap) -> Option<IpAddr> {
     headers.get(CLIENT)?.to_str().ok()?.parse().ok()
 }
 
+/// What stands for the owner of a request of which nobody knows more than its address.
+pub(in crate::server) fn owner_by_address(headers: &HeaderMap) -> Option<Id> {
+    client_of(headers).map(|address| Id::new(&format!("address:{}", subnet_of(address))))
+}
+
 /// The settings of a server's limits.
 #[derive(Debug, Clone)]
 pub(crate) struct GuardSettings {

@@ -62,10 +62,7 @@ impl<'f> SourceSnapshot<'f> {
     }
 
     fn state(&self) -> SourceState {
-        match self.suspension {
-            Some(_) => SourceState::Suspended,
-            None => SourceState::from_condition(&self.condition),
-        }
+        SourceState::new(&self.condition, self.suspension.as_ref())
     }
 
     /// Digests of what makes this state another one than the same state before. Lines are left out: they move.

@@ -8,8 +8,7 @@ use crate::server::auth::oidc::device::DeviceProgress;
 use crate::server::auth::oidc::person_token::token_of;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::http::proxy::subnet_of;
-use crate::server::limits::guards::client_of;
+use crate::server::limits::guards::owner_by_address;
 
 /// The path that begins.
 pub(crate) const DEVICE: &str = "/login/device";
@@ -87,9 +86,7 @@ pub(in crate::server) async fn at_provider<T: Send + 'static>(
         let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
         return Err(ApiError::new(fault.help("sign in with the token of an API key")));
     }
-    // Nobody is known yet but the address.
-    let subnet = client_of(headers).map(|address| Id::new(&format!("address:{}", subnet_of(address))));
-    let place = app.admissions.sign_ins.enter(subnet.as_ref(), SlotPool::Shared)?;
+    let place = app.admissions.sign_ins.enter(owner_by_address(headers).as_ref(), SlotPool::Shared)?;
     let access = Arc::clone(&app.access);
     place.render(move || ask(&access, access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
 }

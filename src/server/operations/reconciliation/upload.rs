@@ -177,19 +177,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_body_that_would_be_refused_is_not_received() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    #[tokio::test]
+    async fn a_body_that_would_be_refused_is_not_received() {
         let app = App::in_memory().0;
         let owner = Id::new("usr_a");
-        let receive = |role: Role, beginning: Option<&'static str>, length: &str| {
+        let receive = async |role: Role, beginning: Option<&'static str>, length: &str| {
             let caller = Caller { key: Id::new("ak_a"), owner: owner.clone(), role, scope: None };
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_LENGTH, length.parse().unwrap());
             let body = Body::new(Beginning(beginning));
             let place = app.access.guards.in_flight.enter("/reconciliations", None).unwrap();
-            let receiving = place.hold(Upload::receive(&app, &caller, &headers, body));
-            let refused = runtime.block_on(receiving).err().unwrap();
+            let refused = place.hold(Upload::receive(&app, &caller, &headers, body)).await.err().unwrap();
             (refused.code(), refused.message().contains("limit of reconciliations (1 running, 1 waiting)"))
         };
         let plans = [
@@ -198,12 +196,12 @@ mod tests {
         ];
         let full = (Code::RateLimited, true);
         for length in ["1000", "50000000"] {
-            assert_eq!(receive(Role::Viewer, None, length), full, "{length}");
-            assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": true, "files": ["#), length), full, "{length}");
+            assert_eq!(receive(Role::Viewer, None, length).await, full, "{length}");
+            assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": true, "files": ["#), length).await, full, "{length}");
         }
         let applies = || app.admissions.reconciliations.enter(Some(&owner), SlotPool::Reserved).ok();
         let applies = [applies(), applies()];
-        assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": false, "files": ["#), "50000000"), full);
+        assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": false, "files": ["#), "50000000").await, full);
         drop((plans, applies));
         assert_eq!((app.admissions.reconciliations.running(), app.admissions.uploads.running()), (0, 0));
     }

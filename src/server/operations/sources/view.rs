@@ -318,7 +318,7 @@ impl SourceView {
         Self {
             name: handle.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&handle.source)),
-            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::from_condition(&condition) },
+            state: SourceState::new(&condition, suspension.as_ref()),
             since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
@@ -429,9 +429,10 @@ impl SourceView {
 }
 
 impl SourceState {
-    /// The state of a source that is not suspended.
-    pub(crate) fn from_condition(condition: &Condition) -> Self {
+    /// The state of a source with this condition and suspension.
+    pub(crate) fn new(condition: &Condition, suspension: Option<&Suspension>) -> Self {
         match condition.reason.state() {
+            _ if suspension.is_some() => SourceState::Suspended,
             Reason::Starting => SourceState::Unknown,
             Reason::InSync => SourceState::Synced,
             Reason::Invalid => SourceState::Invalid,
