@@ -15,12 +15,10 @@ use super::slots::admissions::requests;
 use super::slots::{NoPlace, Slots, WorkPlace};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
+use crate::server::telemetry::request_labels::PROBES;
 
 /// The default limit. A request that is handled costs little but its body, and those have limits of their own.
 pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;
-/// Endpoints that must be answered under any load: an orchestrator would restart an overloaded server, and nobody would
-/// see why.
-const ALWAYS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 tokio::task_local! {
     static PLACE: RequestPlace;
@@ -67,7 +65,7 @@ impl InFlight {
     ) -> Result<RequestPlace, ApiError> {
         let place = RequestPlace {
             limit: Arc::clone(self),
-            is_exempt: ALWAYS.contains(&path),
+            is_exempt: PROBES.contains(&path),
             subnet,
             owner: OnceCell::new(),
             is_counted: Cell::new(false),
@@ -194,7 +192,7 @@ mod tests {
         assert!(held.0.is_ok() && held.1.is_ok());
         let shed = enter("/api_keys").err().map(|error| error.code());
         assert_eq!((shed, limit.count()), (Some(Code::Unavailable), 2));
-        let probes: Vec<_> = ALWAYS.iter().map(|path| enter(path)).collect();
+        let probes: Vec<_> = PROBES.iter().map(|path| enter(path)).collect();
         assert!(probes.iter().all(Result::is_ok));
         assert_eq!(limit.count(), 5);
         drop(held);

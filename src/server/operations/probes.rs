@@ -2,17 +2,17 @@
 //! to the first two, which change nothing (D56).
 
 use crate::server::handler_prelude::*;
-use crate::server::telemetry::metrics;
+use crate::server::telemetry::{metrics, request_labels};
 
 pub(super) static HEALTH: ApiOperation =
-    ApiOperation::open(MethodFilter::GET, "/healthz", |method| on(method, async || "ok\n"))
+    ApiOperation::open(MethodFilter::GET, request_labels::HEALTH, |method| on(method, async || "ok\n"))
         .any_query()
         .named("Service", "getHealth", "Check that the process is alive")
         .described("Returns 200 while the process runs.")
         .documented("431", |operation, _| operation.open("text/plain"));
 
 pub(super) static METRICS: ApiOperation =
-    ApiOperation::open(MethodFilter::GET, "/metrics", |method| on(method, metrics::page))
+    ApiOperation::open(MethodFilter::GET, request_labels::METRICS, |method| on(method, metrics::page))
         .any_query()
         .named("Service", "getMetrics", "Get metrics")
         .described("Returns metrics in the Prometheus text format.")

@@ -2,9 +2,10 @@
 
 use crate::reconcile::sync_loop::health::Verdict;
 use crate::server::handler_prelude::*;
+use crate::server::telemetry::request_labels::READY;
 use crate::store::engine::FollowedWriter;
 
-pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
+pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, READY, |method| on(method, get))
     .any_query()
     .named("Service", "getReadiness", "Check that the server is ready")
     .described("Returns 200 when the server is ready for requests, or 503 with the reason. Further lines can contain warnings, and say that the server follows another one that writes, or that it answers from a local copy of the store.")

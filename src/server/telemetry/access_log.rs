@@ -7,15 +7,13 @@ use hyper::body::Body as HttpBody;
 use tracing::Level;
 
 use super::access_log_limit::{AccessLogLimit, TARGET};
-use super::request_labels::{NO_PATH, known_method, labelled};
+use super::request_labels::{NO_PATH, PROBES, known_method, labelled};
 use super::request_span::RequestSpan;
 use crate::server::prelude::*;
 use crate::{model::id::Id, server::http::api_error::REQUEST_ID};
 
 /// The actor of a request without a valid token.
 const ANONYMOUS: &str = "anonymous";
-/// Requests of probes and scrapers, which would hide all others.
-const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Handles a request, logs it, and ends its span.
 pub(crate) async fn logged<A>(

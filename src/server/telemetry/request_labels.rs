@@ -7,6 +7,13 @@ use std::cell::OnceCell;
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.
 pub(super) const NO_PATH: &str = "unknown";
 
+/// The paths of probes and of scrapers. They must be answered under any load, as an orchestrator would restart an overloaded
+/// server, and nobody would see why. In the access log, they would hide all others.
+pub(in crate::server) const PROBES: [&str; 3] = [HEALTH, READY, METRICS];
+pub(in crate::server) const HEALTH: &str = "/healthz";
+pub(in crate::server) const READY: &str = "/readyz";
+pub(in crate::server) const METRICS: &str = "/metrics";
+
 /// Labels that are known only while the request is handled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestLabels {
