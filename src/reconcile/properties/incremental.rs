@@ -407,7 +407,7 @@ fn hosts_of_others_that_a_plan_closes_are_told_until_it_is_applied() {
     let mut others = Followed::new(Options { source: "theirs".into(), ..options(theirs.path(), false) });
     others.sync("theirs");
     let mut source = Followed { snapshot: others.snapshot, ..Followed::new(options(folder.path(), false)) };
-    let mut said_of = |source: &mut Followed, description: &str| {
+    let said_of = |source: &mut Followed, description: &str| {
         let fields = format!("hostports: ['*.example.com:443'], description: {description}");
         fs::write(folder.path().join("a.yaml"), edge("all", &fields)).unwrap();
         said(&source.plan())
