@@ -184,7 +184,7 @@ pub mod storage {
     pub use crate::store::commit::batch::{Batch, Tip};
     pub use crate::store::commit::entries::{CommitEntries, CommitEntry, Hash};
     pub use crate::store::engine::{
-        BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, OnDisk, Outage, Query, ResourceHistoryQuery,
+        BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, History, OnDisk, Outage, Query, ResourceHistoryQuery,
         ResourceHistoryVisit, SidecarFiles, State, Statistics,
     };
     pub use crate::store::memory::MemoryEngine;

@@ -9,7 +9,8 @@
 //!
 //! An engine must have the methods without a default: it loads, appends, reads its history and knows its size. The others belong to
 //! what not every engine has, and a default says so: files that can be backed up, a state that is written apart from the log,
-//! and other processes that use the same store.
+//! and other processes that use the same store. The history is a part of its own ([`History`]). A store asks it for no commit that
+//! is not visible yet, so no engine has to hold back what it is writing.
 //!
 //! | Method | In a folder | In a database: tables and statements of PostgreSQL |
 //! | --- | --- | --- |
@@ -133,7 +134,7 @@ impl Query {
 pub struct ResourceHistoryQuery<'s> {
     /// The paths of their keys.
     pub paths: &'s [String],
-    /// The position before which the histories end.
+    /// The position before which the histories end, at most the one after the last commit.
     pub before: u64,
     /// The source that applied the commits; none for all commits.
     pub source: Option<&'s str>,
@@ -142,8 +143,6 @@ pub struct ResourceHistoryQuery<'s> {
 /// Statistics of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// The position of the last durable batch.
-    pub position: u64,
     /// The number of bytes on disk.
     pub bytes: u64,
     /// The position of the oldest history record that is kept.
@@ -207,6 +206,33 @@ pub(crate) trait StoreCopy {
     ) -> Result<(), StoreError>;
 }
 
+/// The history that an engine keeps. No position is later than the one after the last durable commit.
+pub trait History: Send + Sync {
+    /// Returns the headers of at most `limit` commits before a position, newest first.
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError>;
+
+    /// Returns a commit with its entries, or none if it is no longer kept.
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError>;
+
+    /// Returns some entries of the resources that a commit changed: at most so many, after the first ones. Returns none if the
+    /// commit is no longer kept. An engine that can keeps no others in memory.
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        Ok(self.commit(position)?.map(|batch| batch.some_entries(skip, most)))
+    }
+
+    /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
+    /// these resources are read, unless the engine has to search for them.
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// Visits all commits after the last one of a revision and up to a position, oldest first. Starts earlier if that is simpler,
+    /// and at the oldest one if the revision is no longer kept.
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError>;
+}
+
 /// A durable log of batches. Only one process writes to it at a time; its methods can be called from any thread.
 pub trait Engine: Send + Sync {
     /// Returns the state after the last durable batch, before anything is appended. The engine may give the state away: a
@@ -247,29 +273,8 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Returns the headers of at most `limit` commits before a position, newest first.
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError>;
-
-    /// Returns a commit with its entries, or none if it is no longer kept.
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError>;
-
-    /// Returns some entries of the resources that a commit changed: at most so many, after the first ones. Returns none if the
-    /// commit is no longer kept. An engine that can keeps no others in memory.
-    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
-        Ok(self.commit(position)?.map(|batch| batch.some_entries(skip, most)))
-    }
-
-    /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
-    /// these resources are read, unless the engine has to search for them.
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError>;
-
-    /// Visits all commits after the last one of a revision, oldest first. Starts earlier if that is simpler, and at the oldest
-    /// one if the revision is no longer kept.
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError>;
+    /// Returns the history.
+    fn history(&self) -> &dyn History;
 
     /// Replaces headers, calls and values in what the log has from before the last checkpoint. `edit` can be called twice for a
     /// commit, and must keep everything else. Fails if the engine cannot do this now.

@@ -209,7 +209,7 @@ impl LocalCopy {
         }
         // One that is far behind has nothing that the database ever lost, and secrets that are to be forgotten must not stay.
         let is_old = position < store.statistics().oldest;
-        let is_known = is_old || store.engine.commit(position)?.is_some_and(|batch| batch.hash == hash);
+        let is_known = is_old || store.batch(position)?.is_some_and(|batch| batch.hash == hash);
         Ok(if is_known || has_forgotten { CopyFate::IsReplaced } else { CopyFate::IsKept(revision) })
     }
 
@@ -277,7 +277,7 @@ fn continue_to(copy: &FolderEngine, store: &Store, feed: &CopyFeed, end: Tip) ->
 fn read_on(copy: &FolderEngine, store: &Store, end: Tip) -> Result<bool, StoreError> {
     let (start, mut continues, mut waiting, mut bytes) = (copy.tip(), true, Vec::new(), 0);
     // Records of attempts follow the commit that made a revision: from the revision before on, none is left out.
-    store.engine.walk(start.revision.saturating_sub(1), &mut |_, batch| {
+    store.walk(start.revision.saturating_sub(1), &mut |_, batch| {
         if !continues || batch.position <= start.position || batch.position > end.position {
             return Ok(());
         }

@@ -5,7 +5,9 @@ pub(crate) mod tests;
 
 use super::commit::batch::{Batch, Tip};
 use super::commit::header::CommitHeader;
-use super::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use super::engine::{
+    BatchVisit, Engine, History, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+};
 use super::error::StoreError;
 use super::history::resource_history::OpenResourceHistories;
 use super::ids;
@@ -44,6 +46,17 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
+    fn history(&self) -> &dyn History {
+        self
+    }
+
+    fn statistics(&self) -> Statistics {
+        let oldest = self.log.lock().first().map_or(0, |batch| batch.position);
+        Statistics { bytes: 0, oldest }
+    }
+}
+
+impl History for MemoryEngine {
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let log = self.log.lock();
         let earlier = log.iter().rev().filter(|batch| batch.position < before);
@@ -72,11 +85,11 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let mut before = Tip::default();
         // Without the lock, so that commits need not wait.
         let batches: Vec<Batch> = self.log.lock().clone();
-        for batch in batches {
+        for batch in batches.into_iter().take_while(|batch| batch.position <= upto) {
             let after = Tip::after(&batch);
             if after.revision > revision || revision == 0 {
                 visit(before, batch)?;
@@ -84,11 +97,5 @@ impl Engine for MemoryEngine {
             before = after;
         }
         Ok(())
-    }
-
-    fn statistics(&self) -> Statistics {
-        let log = self.log.lock();
-        let oldest = log.first().map_or(0, |batch| batch.position);
-        Statistics { position: tip(&log).position, bytes: 0, oldest }
     }
 }

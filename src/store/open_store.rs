@@ -308,13 +308,13 @@ impl Store {
     pub fn verify(&self) -> Result<Verified, StoreError> {
         read_again(|| {
             let mut verified = Verified::default();
-            self.engine.walk(0, &mut |before, batch| verified.next(&before.hash, &batch))?;
+            self.walk(0, &mut |before, batch| verified.next(&before.hash, &batch))?;
             verified.finish()
         })
     }
 
     /// Returns the position of the last durable commit, without waiting for a writer or reading from disk.
-    pub(crate) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 

@@ -92,7 +92,7 @@ impl Store {
         if before.position < self.statistics().oldest {
             return Ok(false);
         }
-        Ok(self.engine.commit(before.position)?.is_none_or(|found| found.hash != before.hash))
+        Ok(self.batch(before.position)?.is_none_or(|found| found.hash != before.hash))
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.

@@ -8,11 +8,7 @@ use jiff::Timestamp;
 
 use super::clock;
 use super::commit::batch::Batch;
-use super::commit::entries::CommitEntries;
-use super::commit::header::CommitHeader;
-use super::engine::{
-    BatchVisit, Engine, FollowedWriter, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-};
+use super::engine::{Engine, FollowedWriter, History, State, Statistics};
 use super::error::StoreError;
 use super::folder::FolderEngine;
 use crate::model::Code;
@@ -52,28 +48,8 @@ impl Engine for StandIn {
         Some(self.since)
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.copy.headers(query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.copy.commit(position)
-    }
-
-    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
-        self.copy.some_entries(position, skip, most)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.copy.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.copy.walk(revision, visit)
+    fn history(&self) -> &dyn History {
+        self.copy.history()
     }
 
     fn statistics(&self) -> Statistics {

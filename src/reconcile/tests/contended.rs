@@ -14,7 +14,8 @@ use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::store::commit::batch::Batch;
-use crate::store::engine::{Engine, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::{BatchVisit, Engine, History, Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, Retention, Store, StoreError, clock, ids};
@@ -56,6 +57,24 @@ impl MemoryBacked for HeldEngine {
             let _ = waits.recv_timeout(LONG);
         }
         self.inner.append(after, batches)
+    }
+
+    fn history(&self) -> &dyn History {
+        self
+    }
+}
+
+impl History for HeldEngine {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.inner.headers(query, before, limit)
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.inner.commit(position)
+    }
+
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.inner.walk(revision, upto, visit)
     }
 
     fn resource_histories(

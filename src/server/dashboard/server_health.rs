@@ -110,7 +110,7 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
             "On disk",
             html! { @if statistics.bytes < 1 << 20 { "under 1" } @else { (statistics.bytes / (1 << 20)) } " MiB" },
         ),
-        ("History", html! { "records " (statistics.oldest) " to " (statistics.position) }),
+        ("History", html! { "records " (statistics.oldest) " to " (store.position()) }),
         (
             "Follows",
             html! { @if let Some(writer) = &writer {

@@ -17,7 +17,8 @@ use super::transitions::{EventContent, ObservedSource, ReportedState, Transition
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{IpRestriction, Operation};
 use crate::server::prelude::*;
-use crate::store::engine::{Engine, SidecarFiles};
+use crate::store::commit::batch::Batch;
+use crate::store::engine::{BatchVisit, Engine, History, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles};
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, CommitHeader, Query, Retention, ids};
@@ -93,11 +94,33 @@ impl MemoryBacked for Forgetful {
         &self.0
     }
 
+    fn history(&self) -> &dyn History {
+        self
+    }
+}
+
+impl History for Forgetful {
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         match query {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
             query => self.0.headers(query, before, limit),
         }
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.0.commit(position)
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        self.0.resource_histories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.0.walk(revision, upto, visit)
     }
 }
 

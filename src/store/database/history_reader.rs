@@ -26,10 +26,11 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::disk::files::{self, Part};
-use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::engine::{BatchVisit, History, Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::log::parts;
 use crate::store::log::reader::LogReader;
+use crate::store::log::search::LogSearch;
 use crate::store::read_again::read_again;
 use crate::store::session_kind::SessionKind;
 use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
@@ -40,6 +41,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Answers queries about the history.
 pub(crate) struct HistoryReader {
     folder: PathBuf,
+    log: LogSearch,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -62,16 +64,16 @@ impl HistoryReader {
     /// Opens the index in the background and follows the log after `tip`, unless the process ends soon: the next one that
     /// stays adds what is missing. Syncs `head` when no commit arrives.
     pub(crate) fn start(folder: &Path, tip: Tip, head: File, session: SessionKind) -> Self {
-        let shared = Arc::new(Shared::new(tip.position));
+        let shared = Arc::new(Shared::new(tip.position, session));
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
             lower_priority();
             follow(&path, tip, &head, session, &own);
         });
         if let Err(error) = &thread {
-            shared.give_up(StoreError::io("start the history thread of", folder, error));
+            shared.give_up(&StoreError::io("start the history thread of", folder, error));
         }
-        Self { folder: folder.to_owned(), shared, thread: thread.ok() }
+        Self { folder: folder.to_owned(), log: LogSearch::new(folder), shared, thread: thread.ok() }
     }
 
     /// Notes that the log is durable up to a commit.
@@ -79,90 +81,40 @@ impl HistoryReader {
         self.shared.note(position);
     }
 
-    /// Whether there is no index until the next start.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.shared.progress.lock().failed.is_some()
-    }
-
-    /// Finds the headers of at most `limit` commits before a position, newest first. Waits until the index has everything up
-    /// to `upto`.
-    pub(crate) fn headers(
+    /// Asks the index, once it has everything up to a position. Asks the log in a command, and if the index has failed, for example
+    /// because the disk was full: it has everything, and takes longer.
+    fn indexed<T>(
         &self,
-        query: &Query,
-        before: u64,
-        limit: usize,
         upto: u64,
-    ) -> Result<Vec<CommitHeader>, StoreError> {
-        let index = self.index(upto)?;
-        // The retention may drop commits meanwhile; the next attempt then uses the updated index.
-        read_again(|| {
-            let mut files = CommitFiles::new(&self.folder);
-            let rows = self.checked(index.find(query, before, limit))?;
-            rows.iter().map(|row| files.header(row.position, row.location).map(|(header, _)| header)).collect()
-        })
-    }
-
-    /// Reads the commit at a position, or returns none if there is none. Waits as [`HistoryReader::headers`] does.
-    pub(crate) fn commit(&self, position: u64, upto: u64) -> Result<Option<Batch>, StoreError> {
-        let index = self.index(upto)?;
-        let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
-        CommitFiles::new(&self.folder).commit(position, location).map(Some)
-    }
-
-    /// Reads some entries of the resources that a commit changed: none of the others stays in memory. Waits as
-    /// [`HistoryReader::headers`] does.
-    pub(crate) fn some_entries(
-        &self,
-        position: u64,
-        skip: usize,
-        most: usize,
-        upto: u64,
-    ) -> Result<Option<CommitEntries>, StoreError> {
-        let index = self.index(upto)?;
-        let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
-        CommitFiles::new(&self.folder).some_entries(position, location, skip, most).map(Some)
-    }
-
-    /// Visits the histories of resources. Waits as [`HistoryReader::headers`] does.
-    pub(crate) fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        upto: u64,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        let index = self.index(upto)?;
-        let mut files = CommitFiles::new(&self.folder);
-        for (number, path) in wanted.paths.iter().enumerate() {
-            for row in index.find_changes(path, wanted.before, wanted.source) {
-                if files.visit(number, &self.checked(row)?, visit)?.is_break() {
-                    break;
-                }
-            }
+        index: impl FnOnce(&Index) -> Result<T, StoreError>,
+        log: impl FnOnce(&LogSearch) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some(open) = self.index(upto)? else { return log(&self.log) };
+        match index(&open) {
+            Err(_) if self.shared.progress.lock().is_given_up => log(&self.log),
+            found => found,
         }
-        Ok(())
     }
 
     /// Passes what was read in the index. If that failed, it is given up: the next start makes the index good.
     fn checked<R>(&self, read: Result<R, StoreError>) -> Result<R, StoreError> {
-        read.inspect_err(|error| self.shared.give_up(error.clone()))
+        read.inspect_err(|error| self.shared.give_up(error))
     }
 
-    /// Waits until the index is open and has everything up to a position.
-    fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
+    /// Waits until the index is open and has everything up to a position. Returns none if there is none until the next start.
+    fn index(&self, upto: u64) -> Result<Option<Arc<Index>>, StoreError> {
         let mut progress = self.shared.progress.lock();
-        if progress.failed.is_none() && progress.wanted < upto {
+        if !progress.is_given_up && progress.wanted < upto {
             progress.wanted = upto;
             self.shared.moved.notify_all();
         }
         let is_behind = |progress: &Progress| progress.index.is_none() || progress.indexed < upto;
-        let waits = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
+        let waits = |progress: &mut Progress| !progress.is_given_up && is_behind(progress);
         let waited = self.shared.moved.wait_timeout_while(progress, TIMEOUT, waits);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = &progress.failed {
-            return Err(error.clone());
-        }
         match &progress.index {
-            Some(index) if !is_behind(&progress) => Ok(Arc::clone(index)),
+            _ if progress.is_given_up => Ok(None),
+            Some(index) if !is_behind(&progress) => Ok(Some(Arc::clone(index))),
             _ => Err(StoreError::new(Code::StoreFailed, "the history index is still being built; try again later")),
         }
     }
@@ -205,7 +157,7 @@ impl HistoryReader {
         let (Some(first), Some((store, last))) = (first, last) else { return Ok(false) };
         parts::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file, and has read what goes.
-        if let Ok(index) = self.index(last.position) {
+        if let Ok(Some(index)) = self.index(last.position) {
             index.forget(last.position + 1)?;
         }
         dropped.iter().try_for_each(|path| files::remove(path))?;
@@ -229,6 +181,59 @@ impl HistoryReader {
             }
         }
         Ok(false)
+    }
+}
+
+impl History for HistoryReader {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        let find = |index: &Index| -> Result<Vec<CommitHeader>, StoreError> {
+            // The retention may drop commits meanwhile; the next attempt then uses the updated index.
+            read_again(|| {
+                let mut files = CommitFiles::new(&self.folder);
+                let rows = self.checked(index.find(query, before, limit))?;
+                rows.iter().map(|row| files.header(row.position, row.location).map(|(header, _)| header)).collect()
+            })
+        };
+        self.indexed(before.saturating_sub(1), find, |log| log.headers(query, before, limit))
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        let read = |index: &Index| -> Result<Option<Batch>, StoreError> {
+            let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
+            CommitFiles::new(&self.folder).commit(position, location).map(Some)
+        };
+        self.indexed(position, read, |log| log.commit(position))
+    }
+
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        let read = |index: &Index| -> Result<Option<CommitEntries>, StoreError> {
+            let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
+            CommitFiles::new(&self.folder).some_entries(position, location, skip, most).map(Some)
+        };
+        self.indexed(position, read, |log| log.some_entries(position, skip, most))
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(index) = self.index(wanted.before.saturating_sub(1))? else {
+            return self.log.resource_histories(wanted, visit);
+        };
+        let mut files = CommitFiles::new(&self.folder);
+        for (number, path) in wanted.paths.iter().enumerate() {
+            for row in index.find_changes(path, wanted.before, wanted.source) {
+                if files.visit(number, &self.checked(row)?, visit)?.is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.log.walk(revision, upto, visit)
     }
 }
 

@@ -13,7 +13,6 @@ use super::index::{Index, Location, RowBytes, rows_of};
 use super::open;
 use crate::files::fault;
 use crate::lock::Lock;
-use crate::model::Code;
 use crate::store::commit::batch::Tip;
 use crate::store::disk::files::{self, Part};
 use crate::store::error::{Doing, StoreError};
@@ -50,14 +49,15 @@ pub(super) struct Progress {
     pub wanted: u64,
     /// The open index.
     pub index: Option<Arc<Index>>,
-    /// Why there is no index until the next start.
-    pub failed: Option<StoreError>,
+    /// Whether there is no index until the next start.
+    pub is_given_up: bool,
 }
 
 impl Shared {
-    /// Starts at the end of a log.
-    pub(super) fn new(position: u64) -> Self {
-        let progress = Progress { durable: position, synced: position, ..Progress::default() };
+    /// Starts at the end of a log. There is no index for a process that ends soon.
+    pub(super) fn new(position: u64, session: SessionKind) -> Self {
+        let is_given_up = session == SessionKind::Brief;
+        let progress = Progress { durable: position, synced: position, is_given_up, ..Progress::default() };
         Self { progress: Lock::new(progress), moved: Condvar::new() }
     }
 
@@ -83,12 +83,12 @@ impl Shared {
     }
 
     /// Gives the index up until the next start: the log has everything.
-    pub(super) fn give_up(&self, error: StoreError) {
+    pub(super) fn give_up(&self, error: &StoreError) {
         self.set(|progress| {
-            if progress.failed.is_none() {
+            if !progress.is_given_up {
                 tracing::warn!(code = %error.code, "{error}");
             }
-            (progress.index, progress.failed) = (None, Some(error));
+            (progress.index, progress.is_given_up) = (None, true);
         });
     }
 }
@@ -97,32 +97,28 @@ impl Shared {
 /// next one that stays does so. Syncs `head` when no commit arrives.
 pub(super) fn follow(folder: &Path, tip: Tip, head: &File, session: SessionKind, shared: &Shared) {
     let mut indexing = match session {
-        SessionKind::Long => Indexing::open(folder, tip, shared).map_err(|error| shared.give_up(error)).ok(),
-        SessionKind::Brief => {
-            let closed = StoreError::new(Code::StoreFailed, "the history index is not open");
-            shared.set(|progress| progress.failed = Some(closed));
-            None
-        }
+        SessionKind::Long => Indexing::open(folder, tip, shared).inspect_err(|error| shared.give_up(error)).ok(),
+        SessionKind::Brief => None,
     };
     loop {
         let is_idle = |progress: &mut Progress| progress.durable <= progress.synced && !progress.is_ending;
         let waited = shared.moved.wait_while(shared.progress.lock(), is_idle);
         let progress = waited.unwrap_or_else(PoisonError::into_inner);
         let newest = progress.durable;
-        let is_asked = |progress: &Progress| progress.failed.is_none() && progress.wanted > progress.indexed;
+        let is_asked = |progress: &Progress| !progress.is_given_up && progress.wanted > progress.indexed;
         let is_unasked = |progress: &mut Progress| !is_asked(progress) && !progress.is_ending;
         let waited = shared.moved.wait_timeout_while(progress, PAUSE, is_unasked);
         let (progress, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        let (durable, is_ending, has_failed) = (progress.durable, progress.is_ending, progress.failed.is_some());
+        let (durable, is_ending, is_given_up) = (progress.durable, progress.is_ending, progress.is_given_up);
         let is_pause = is_ending || (waited.timed_out() && durable == newest);
         let is_due = is_pause || is_asked(&progress) || durable - progress.indexed >= MANY_COMMITS;
         drop(progress);
-        indexing = indexing.filter(|_| !has_failed);
+        indexing = indexing.filter(|_| !is_given_up);
         if let Some(indexed) = indexing.as_mut().filter(|_| is_due)
             && let Err(error) = indexed.read_to(durable)
         {
             // The next start continues where the index ends, so nothing may be added after a gap.
-            shared.give_up(error);
+            shared.give_up(&error);
         }
         // A commit does not wait for this sync as well.
         if is_pause {

@@ -13,21 +13,16 @@ use crate::files::fault;
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::commit::entries::CommitEntries;
-use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::commit::header::Retention;
 use crate::store::database::history_reader::HistoryReader;
 use crate::store::database::open;
 use crate::store::database::state::{self, Access, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::{folder_lock, sidecar_files, write_probe};
-use crate::store::engine::{
-    BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State,
-    Statistics,
-};
+use crate::store::engine::{BatchEdit, Engine, History, KeyedRecord, OnDisk, State, Statistics};
 use crate::store::error::{Doing, StoreError};
 use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{self, Head, HeadFile};
-use crate::store::log::search::LogSearch;
 use crate::store::log::{edit, parts};
 use crate::store::maintenance::backup::Backup;
 use crate::store::maintenance::backup_write;
@@ -51,7 +46,6 @@ pub(crate) struct FolderEngine {
     folder: PathBuf,
     active_log: Lock<ActiveLog>,
     history: HistoryReader,
-    log: LogSearch,
     /// The state that was read at the start, until it is loaded.
     opened: Lock<Option<State>>,
     /// The length of the state on the disk.
@@ -157,7 +151,6 @@ impl FolderEngine {
         Ok(Self {
             folder: folder.to_owned(),
             history: HistoryReader::start(folder, tip, sync, session),
-            log: LogSearch::new(folder),
             session,
             state_bytes: AtomicU64::new(content.state_bytes),
             since: AtomicU64::new(content.since),
@@ -172,22 +165,6 @@ impl FolderEngine {
             removing: Lock::default(),
             _lock: lock,
         })
-    }
-
-    /// Asks the index or, for a command and if the index has failed, for example because the disk was full, the log: it has
-    /// everything, and takes longer.
-    fn indexed<T>(
-        &self,
-        index: impl FnOnce(&HistoryReader) -> Result<T, StoreError>,
-        log: impl FnOnce(&LogSearch) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        if self.session == SessionKind::Brief {
-            return log(&self.log);
-        }
-        match index(&self.history) {
-            Err(_) if self.history.has_failed() => log(&self.log),
-            found => found,
-        }
     }
 }
 
@@ -221,49 +198,8 @@ impl Engine for FolderEngine {
         Ok(())
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        let position = self.active_log.lock().tip.position;
-        self.indexed(
-            |history| history.headers(query, before, limit, position),
-            |log| log.headers(query, before.min(position.saturating_add(1)), limit),
-        )
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        let upto = self.active_log.lock().tip.position;
-        if position > upto {
-            return Ok(None);
-        }
-        self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
-    }
-
-    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
-        let upto = self.active_log.lock().tip.position;
-        if position > upto {
-            return Ok(None);
-        }
-        self.indexed(
-            |history| history.some_entries(position, skip, most, upto),
-            |log| Ok(log.commit(position)?.map(|batch| batch.some_entries(skip, most))),
-        )
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        let position = self.active_log.lock().tip.position;
-        if self.session == SessionKind::Long && !self.history.has_failed() {
-            return self.history.resource_histories(wanted, position, visit);
-        }
-        let wanted = ResourceHistoryQuery { before: wanted.before.min(position.saturating_add(1)), ..wanted };
-        self.log.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        let upto = self.active_log.lock().tip.position;
-        parts::walk(&self.folder, revision, upto, visit)
+    fn history(&self) -> &dyn History {
+        &self.history
     }
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
@@ -283,7 +219,7 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        parts::statistics(&self.folder, self.active_log.lock().tip.position)
+        parts::statistics(&self.folder)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {

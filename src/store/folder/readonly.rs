@@ -17,12 +17,9 @@ use super::{fingerprint, format, key_copies, keys};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::commit::header::CommitHeader;
 use crate::store::database::state::Access;
 use crate::store::disk::{files, folder_lock};
-use crate::store::engine::{
-    BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-};
+use crate::store::engine::{Engine, History, OnDisk, State, Statistics};
 use crate::store::error::StoreError;
 use crate::store::log::head::{self, Head};
 use crate::store::log::parts;
@@ -88,28 +85,12 @@ impl Engine for FolderReader {
         self.health()
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.log.headers(query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.log.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.log.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        parts::walk(&self.folder, revision, self.tip.position, visit)
+    fn history(&self) -> &dyn History {
+        &self.log
     }
 
     fn statistics(&self) -> Statistics {
-        parts::statistics(&self.folder, self.tip.position)
+        parts::statistics(&self.folder)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {

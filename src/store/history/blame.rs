@@ -83,7 +83,7 @@ impl Store {
             let newest = records.first().map(|record| record.position);
             match (records.iter().rev().find_map(|record| record.revision), newest) {
                 (Some(revision), _) => return Ok(revision),
-                (None, Some(newest)) if newest + 1 >= before && newest < self.statistics().position => {
+                (None, Some(newest)) if newest + 1 >= before && newest < self.position() => {
                     before = newest + RECORDS as u64 + 1;
                 }
                 _ => return Ok(self.snapshot().revision),

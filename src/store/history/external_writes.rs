@@ -90,7 +90,7 @@ impl Store {
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
         let mut searches: Vec<ExternalSearch> = keys.iter().map(|_| ExternalSearch::default()).collect();
         let wanted = ResourceHistoryQuery { paths: &paths, before: u64::MAX, source: None };
-        self.engine.resource_histories(wanted, &mut |number, header, entry| {
+        self.resource_histories(wanted, &mut |number, header, entry| {
             let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
             let Some(revision) = header.revision.filter(|revision| *revision <= upto) else {
                 return Ok(ControlFlow::Continue(()));

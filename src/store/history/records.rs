@@ -7,7 +7,7 @@ use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::commit::batch::Batch;
 use crate::store::commit::entries::{CommitEntry, Hash};
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange, calls_of};
-use crate::store::engine::{Query, ResourceHistoryQuery};
+use crate::store::engine::{BatchVisit, Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
 
@@ -22,7 +22,22 @@ impl Store {
 
     /// Returns the headers of at most `limit` commits before a position, newest first.
     pub(crate) fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.engine.headers(query, before, limit)
+        self.engine.history().headers(query, self.visible(before), limit)
+    }
+
+    /// A position that is at most the one after the last visible commit.
+    fn visible(&self, before: u64) -> u64 {
+        before.min(self.position().saturating_add(1))
+    }
+
+    /// Returns the commit at a position, or none if it is no longer kept or not visible yet.
+    pub(crate) fn batch(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        if position > self.position() { Ok(None) } else { self.engine.history().commit(position) }
+    }
+
+    /// Visits all commits after the last one of a revision, oldest first. Some before them may come first.
+    pub(crate) fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.engine.history().walk(revision, self.position(), visit)
     }
 
     /// Returns the headers of at most `limit` commits before a position that changed a resource, newest first. The resource
@@ -73,7 +88,17 @@ impl Store {
         visit: &mut EntryVisit<'_>,
     ) -> Result<(), StoreError> {
         let wanted = ResourceHistoryQuery { paths: &[path.to_owned()], before, source };
-        self.engine.resource_histories(wanted, &mut |_, header, entry| visit(header, entry))
+        self.resource_histories(wanted, &mut |_, header, entry| visit(header, entry))
+    }
+
+    /// Visits what commits did to some resources, for each of them the newest first.
+    pub(super) fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let wanted = ResourceHistoryQuery { before: self.visible(wanted.before), ..wanted };
+        self.engine.history().resource_histories(wanted, visit)
     }
 
     /// Returns at most `limit` commits before a position, newest first, with all that they did.
@@ -91,7 +116,7 @@ impl Store {
         let (reader, mut records) = (self.entry_reader(), Vec::with_capacity(headers.len()));
         for header in headers {
             // The retention may have dropped it meanwhile.
-            let Some(batch) = self.engine.commit(header.position)? else { continue };
+            let Some(batch) = self.batch(header.position)? else { continue };
             let resources = reader.changes(&batch.entries).collect::<Result<Vec<_>, StoreError>>()?;
             records.push(Record { header, calls: calls_of(&batch)?, resources });
         }
@@ -116,7 +141,8 @@ impl Store {
         skip: usize,
         most: usize,
     ) -> Result<Option<Vec<ResourceChange>>, StoreError> {
-        let Some(entries) = self.engine.some_entries(header.position, skip, most)? else { return Ok(None) };
+        let entries = self.engine.history().some_entries(header.position, skip, most)?;
+        let Some(entries) = entries else { return Ok(None) };
         let changes = self.entry_reader().changes(&entries);
         changes.collect::<Result<Vec<_>, StoreError>>().map(Some)
     }
@@ -124,7 +150,7 @@ impl Store {
     /// Returns the commit that made a revision, to read what it did to one resource after the other.
     pub(crate) fn details(&self, revision: u64) -> Result<Option<CommitDetails>, StoreError> {
         let Some(header) = self.header(revision)? else { return Ok(None) };
-        Ok(self.engine.commit(header.position)?.map(|batch| CommitDetails { header, batch }))
+        Ok(self.batch(header.position)?.map(|batch| CommitDetails { header, batch }))
     }
 }
 

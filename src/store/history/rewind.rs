@@ -117,7 +117,7 @@ impl Store {
         // The oldest revision that can be restored, if it is newer than the revision.
         let mut oldest = None;
         let mut last = None;
-        self.engine.walk(revision, &mut |before, batch| {
+        self.walk(revision, &mut |before, batch| {
             // The current state is without newer batches.
             if batch.revision > current.revision {
                 return Ok(());

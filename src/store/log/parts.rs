@@ -102,9 +102,9 @@ pub(crate) fn batches_before(folder: &Path, end: Tip, most: u64) -> Result<Vec<B
     Ok(found)
 }
 
-/// Describes the files of a log that ends at a position.
-pub(crate) fn statistics(folder: &Path, position: u64) -> Statistics {
-    Statistics { position, bytes: size_of(folder), oldest: oldest(folder).unwrap_or_default() }
+/// Describes the files of a log.
+pub(crate) fn statistics(folder: &Path) -> Statistics {
+    Statistics { bytes: size_of(folder), oldest: oldest(folder).unwrap_or_default() }
 }
 
 /// The bytes of all files below a folder.

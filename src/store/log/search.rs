@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::parts::check_begin;
+use super::parts::{self, check_begin};
 use super::reader::{LogReader, LogTail, ReadBatch, commit_at};
 use crate::lock::Lock;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::CommitHeader;
 use crate::store::database::index::Location;
 use crate::store::disk::files::{self, Part};
-use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::engine::{BatchVisit, History, Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::history::resource_history::OpenResourceHistories;
 
@@ -82,9 +82,10 @@ impl LogSearch {
         }
         next.map_or(Ok(()), |start| check_begin(&self.folder, start))
     }
+}
 
-    /// Finds the headers of at most `limit` commits before a position, newest first.
-    pub(crate) fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+impl History for LogSearch {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let mut found: Vec<CommitHeader> = Vec::new();
         if limit == 0 {
             return Ok(found);
@@ -103,8 +104,7 @@ impl LogSearch {
         Ok(found)
     }
 
-    /// Reads the commit at a position, or returns none if there is none.
-    pub(crate) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
         let known = self.located.lock().get(&position).copied();
         if let Some(Location { generation, offset, length }) = known
             && let Ok(Some(batch)) = commit_at(&Part::Log.path(&self.folder, generation), offset, length)
@@ -121,8 +121,7 @@ impl LogSearch {
         Ok(found)
     }
 
-    /// Visits the histories of resources.
-    pub(crate) fn resource_histories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
@@ -134,5 +133,9 @@ impl LogSearch {
             open.visit(&wanted, &batch, visit)?;
             Ok(if open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })
+    }
+
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        parts::walk(&self.folder, revision, upto, visit)
     }
 }

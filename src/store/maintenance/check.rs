@@ -120,7 +120,7 @@ impl Store {
         }
         let keyring = self.keyring.as_deref();
         let mut end = None;
-        let walked = self.engine.walk(0, &mut |before, batch| {
+        let walked = self.walk(0, &mut |before, batch| {
             check.batch(before, &batch, keyring);
             end = Some(batch.revision);
             Ok(())

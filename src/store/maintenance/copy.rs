@@ -76,7 +76,7 @@ impl<'s> StoreMoment<'s> {
     pub(super) fn write(&self, to: &Path, names: &[&str]) -> Result<Verified, StoreError> {
         let (mut target, mut waiting, mut bytes) = (None, Vec::new(), 0);
         let (mut verified, mut end) = (Verified::default(), Tip::default());
-        self.store.engine.walk(0, &mut |before, batch| {
+        self.store.walk(0, &mut |before, batch| {
             if batch.position > self.end.position {
                 return Ok(());
             }

@@ -218,7 +218,7 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
 
 fn end_of_revision(store: &Store, revision: u64) -> Result<Tip, StoreError> {
     let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
-    store.engine.walk(0, &mut |before, batch| {
+    store.walk(0, &mut |before, batch| {
         first = first.or(Some(before));
         if batch.revision == revision {
             found = Some(Tip::after(&batch));
@@ -247,7 +247,7 @@ fn end_at(store: &Store, time: Timestamp) -> Result<Tip, StoreError> {
     // The end before the first record with a later time, and that time.
     let mut later: Option<(Tip, Timestamp)> = None;
     let mut much_earlier: Option<(Tip, Timestamp)> = None;
-    store.engine.walk(0, &mut |before, batch| {
+    store.walk(0, &mut |before, batch| {
         let at = CommitHeader::from_bytes(&batch.header)?.at;
         match later {
             None if at <= time => end = Some(Tip::after(&batch)),
@@ -309,7 +309,7 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
 /// The records up to `end` that only later ones list as scrubbed.
 fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreError> {
     let (mut scrubbed, mut is_later) = (ScrubbedRecords::default(), false);
-    store.engine.walk(0, &mut |_, batch| {
+    store.walk(0, &mut |_, batch| {
         if is_later {
             scrubbed.add_from(&batch.header);
         }

@@ -60,7 +60,7 @@ impl Store {
     pub(crate) fn recorded_tokens(&self) -> Result<RecordedTokens, StoreError> {
         self.verify()?;
         let (mut found, keyring) = (RecordedTokens::default(), self.keyring.as_deref());
-        self.engine.walk(0, &mut |_, batch| {
+        self.walk(0, &mut |_, batch| {
             if let Some(scrubbed) = scrubbed_batch(&batch, keyring)? {
                 found.records.push(ScrubbedRecord::new(&scrubbed));
             }

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use super::MemoryEngine;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::commit::header::CommitHeader;
-use crate::store::engine::{
-    BatchVisit, Engine, FollowedWriter, Forgotten, Query, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles,
-    State, Statistics,
-};
+use crate::store::engine::{Engine, FollowedWriter, Forgotten, History, SidecarFiles, State, Statistics};
 use crate::store::error::StoreError;
 
 /// An engine that passes to its log what a test does not change.
@@ -35,16 +31,8 @@ pub(crate) trait MemoryBacked: Send + Sync {
         self.log().is_shared()
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.log().headers(query, before, limit)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.log().resource_histories(wanted, visit)
+    fn history(&self) -> &dyn History {
+        self.log()
     }
 
     fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
@@ -81,24 +69,8 @@ impl<E: MemoryBacked> Engine for E {
         MemoryBacked::is_shared(self)
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        MemoryBacked::headers(self, query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.log().commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        MemoryBacked::resource_histories(self, wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.log().walk(revision, visit)
+    fn history(&self) -> &dyn History {
+        MemoryBacked::history(self)
     }
 
     fn statistics(&self) -> Statistics {

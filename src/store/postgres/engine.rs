@@ -17,14 +17,11 @@ use super::upkeep::Upkeep;
 use super::writer::{StoreWriter, WriterClaim};
 use super::writer_lock::check_writable;
 use super::{keys, schema};
-use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::commit::entries::CommitEntries;
-use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::commit::header::Retention;
 use crate::store::engine::{
-    BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, KeyedRecord, Outage, Query, ResourceHistoryQuery,
-    ResourceHistoryVisit, SidecarFiles, State, Statistics,
+    BatchEdit, Engine, FollowedWriter, Forgotten, History, KeyedRecord, Outage, SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys, StoreId};
@@ -46,8 +43,6 @@ pub(crate) struct PostgresEngine {
     follower: Option<Follower>,
     keyring: Arc<Keyring>,
     session: SessionKind,
-    /// The end of the history that a reader sees.
-    read: Lock<Tip>,
     /// The oldest record, and the size of the tables.
     oldest: AtomicU64,
     bytes: AtomicU64,
@@ -130,23 +125,13 @@ impl PostgresEngine {
         opened: &HeadRow,
     ) -> Self {
         let history = HistoryQuestions { link: Arc::clone(&link), over: Arc::clone(link.questions()) };
-        let (read, oldest) = (Lock::new(opened.tip), AtomicU64::new(opened.kept.position + 1));
-        Self { link, history, writer, follower, keyring, session, read, oldest, bytes: AtomicU64::new(0) }
+        let oldest = AtomicU64::new(opened.kept.position + 1);
+        Self { link, history, writer, follower, keyring, session, oldest, bytes: AtomicU64::new(0) }
     }
 
     /// Whether this reads a standby, which does not know whether somebody writes to its primary.
     pub(crate) fn reads_standby(&self) -> Result<bool, StoreError> {
         is_standby(&self.link)
-    }
-
-    /// The end of the history.
-    fn tip(&self) -> Tip {
-        self.writer.as_ref().map_or_else(|| *self.read.lock(), |it| it.writer.tip())
-    }
-
-    /// The history. Fails if it is known to be that of another store by now.
-    fn history(&self) -> Result<&HistoryQuestions, StoreError> {
-        self.link.check_store().map(|()| &self.history)
     }
 
     /// The parts of a writer. Fails if this process only reads.
@@ -227,7 +212,6 @@ impl Engine for PostgresEngine {
             let message = format!("the store {} was changed by another process while it was read", self.link.shown());
             return Err(StoreError::new(Code::StoreLocked, message).help("try again"));
         }
-        *self.read.lock() = head.tip;
         self.oldest.store(head.kept.position + 1, Ordering::Relaxed);
         let earlier = match self.session {
             SessionKind::Long => self.history.newest(head.tip.position, EARLIER_COMMITS, EARLIER_BYTES)?,
@@ -258,9 +242,6 @@ impl Engine for PostgresEngine {
     fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
         let Some(follower) = &self.follower else { return Ok(Vec::new()) };
         let (head, batches) = follower.batches_after(known, &self.keyring)?;
-        if let Some(last) = batches.last() {
-            *self.read.lock() = Tip::after(last);
-        }
         self.oldest.store(head.kept.position + 1, Ordering::Relaxed);
         Ok(batches)
     }
@@ -281,31 +262,8 @@ impl Engine for PostgresEngine {
         self.follower.as_ref().map_or_else(|| Ok(Forgotten::default()), Follower::forgotten)
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.history()?.headers(query, before, limit, self.tip().position)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        if position > self.tip().position { Ok(None) } else { self.history()?.commit(position) }
-    }
-
-    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
-        match position > self.tip().position {
-            true => Ok(None),
-            false => self.history()?.some_entries(position, skip, most).map(Some),
-        }
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.history()?.resource_histories(wanted, self.tip().position, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.history()?.walk(revision, self.tip().position, visit)
+    fn history(&self) -> &dyn History {
+        &self.history
     }
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
@@ -314,11 +272,7 @@ impl Engine for PostgresEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        Statistics {
-            position: self.tip().position,
-            bytes: self.bytes.load(Ordering::Relaxed),
-            oldest: self.oldest.load(Ordering::Relaxed),
-        }
+        Statistics { bytes: self.bytes.load(Ordering::Relaxed), oldest: self.oldest.load(Ordering::Relaxed) }
     }
 
     fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {

@@ -21,7 +21,7 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::{CommitEntries, decode_entry};
 use crate::store::commit::header::CommitHeader;
-use crate::store::engine::{BatchVisit, Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::engine::{BatchVisit, History, Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 
 /// The most commits of a page of a walk, and the most bytes of them, more or less.
@@ -75,61 +75,6 @@ impl HistoryQuestions {
         unreadable(self.shown())
     }
 
-    /// The headers of at most `limit` commits before a position and up to another one, newest first.
-    pub(super) fn headers(
-        &self,
-        query: &Query,
-        before: u64,
-        limit: usize,
-        upto: u64,
-    ) -> Result<Vec<CommitHeader>, StoreError> {
-        let end = signed(before.min(upto.saturating_add(1)));
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let made = match query {
-            Query::Revision(revision) => Some(signed(*revision)),
-            Query::All | Query::Reconciliations => None,
-        };
-        let sql = match query {
-            Query::All => "SELECT header FROM edgewright.commits WHERE position < $1 ORDER BY position DESC LIMIT $2",
-            Query::Reconciliations => {
-                "SELECT header FROM edgewright.commits WHERE position < $1 AND source IS NOT NULL \
-                 ORDER BY position DESC LIMIT $2"
-            }
-            Query::Revision(_) => {
-                "SELECT header FROM edgewright.commits WHERE position < $1 AND made = $3 \
-                 ORDER BY position DESC LIMIT $2"
-            }
-        };
-        let rows = self.ask(move |client| async move {
-            match &made {
-                Some(made) => client.query(sql, &[&end, &limit, made]).await,
-                None => client.query(sql, &[&end, &limit]).await,
-            }
-        })?;
-        let bad = self.bad();
-        rows.iter().map(|row| CommitHeader::from_bytes(row.try_get(0).map_err(&bad)?)).collect()
-    }
-
-    /// The commit at a position, or none if it is not kept.
-    pub(super) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        Ok(self.commits(position, position, Columns::Ignored)?.pop())
-    }
-
-    /// Some entries of the resources that a commit changed: at most so many, after the first ones.
-    pub(super) fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<CommitEntries, StoreError> {
-        let (at, skip, most) = (signed(position), signed(skip as u64), signed(most as u64));
-        let rows = self.ask(move |client| async move { client.query(SOME_ENTRIES, &[&at, &skip, &most]).await })?;
-        let (bad, mut entries) = (self.bad(), CommitEntries::default());
-        for row in &rows {
-            let entry = decode_entry(row.try_get(0).map_err(&bad)?);
-            let entry = entry.ok_or_else(|| {
-                damaged(self.shown(), format!("the checksum of an entry of record {position} does not match"))
-            })?;
-            entries.push(&entry);
-        }
-        Ok(entries)
-    }
-
     /// The commits from one position to another one, oldest first.
     fn commits(&self, first: u64, last: u64, columns: Columns) -> Result<Vec<Batch>, StoreError> {
         let (first, last) = (signed(first), signed(last));
@@ -180,19 +125,6 @@ impl HistoryQuestions {
             let path: Option<String> = row.try_get("path").map_err(&bad)?;
             if (number, path) != (Some(expected), path_of(entry.key)) {
                 return Err(differs());
-            }
-        }
-        Ok(())
-    }
-
-    /// Visits the commits after the last one of a revision and up to a position, oldest first.
-    pub(super) fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        let mut before = self.before(revision)?;
-        while before.position < upto {
-            for batch in self.page(before.position, upto, Columns::Compared)? {
-                let after = Tip::after(&batch);
-                visit(before, batch)?;
-                before = after;
             }
         }
         Ok(())
@@ -275,31 +207,6 @@ impl HistoryQuestions {
         if first > upto { Ok(Vec::new()) } else { self.commits(first, upto, Columns::Ignored) }
     }
 
-    /// Visits the histories of resources.
-    pub(super) fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        upto: u64,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        let end = signed(wanted.before.min(upto.saturating_add(1)));
-        let mut open: Vec<OpenPath> = wanted
-            .paths
-            .iter()
-            .enumerate()
-            .map(|(number, path)| OpenPath { number, path: path.clone(), end })
-            .collect();
-        let source = wanted.source.map(|source| source.as_bytes().to_vec());
-        while !open.is_empty() {
-            let rest = open.split_off(open.len().min(RESOURCES_AT_ONCE));
-            let mut left = self.visit_page(std::mem::replace(&mut open, rest), source.clone(), visit)?;
-            // Those with more entries go on before the others begin.
-            left.append(&mut open);
-            open = left;
-        }
-        Ok(())
-    }
-
     /// Visits the next entries of some resources. Returns the resources whose histories go on.
     fn visit_page(
         &self,
@@ -346,6 +253,94 @@ impl HistoryQuestions {
         let counts = seen.into_iter().zip(is_done);
         let going_on = |(seen, is_done): &(i64, bool)| *seen == ENTRIES_AT_ONCE && !is_done;
         Ok(asked.into_iter().zip(counts).filter(|(_, counts)| going_on(counts)).map(|(open, _)| open).collect())
+    }
+}
+
+/// Fails if the history is known to be that of another store by now.
+impl History for HistoryQuestions {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.link.check_store()?;
+        let (end, limit) = (signed(before), i64::try_from(limit).unwrap_or(i64::MAX));
+        let made = match query {
+            Query::Revision(revision) => Some(signed(*revision)),
+            Query::All | Query::Reconciliations => None,
+        };
+        let sql = match query {
+            Query::All => "SELECT header FROM edgewright.commits WHERE position < $1 ORDER BY position DESC LIMIT $2",
+            Query::Reconciliations => {
+                "SELECT header FROM edgewright.commits WHERE position < $1 AND source IS NOT NULL \
+                 ORDER BY position DESC LIMIT $2"
+            }
+            Query::Revision(_) => {
+                "SELECT header FROM edgewright.commits WHERE position < $1 AND made = $3 \
+                 ORDER BY position DESC LIMIT $2"
+            }
+        };
+        let rows = self.ask(move |client| async move {
+            match &made {
+                Some(made) => client.query(sql, &[&end, &limit, made]).await,
+                None => client.query(sql, &[&end, &limit]).await,
+            }
+        })?;
+        let bad = self.bad();
+        rows.iter().map(|row| CommitHeader::from_bytes(row.try_get(0).map_err(&bad)?)).collect()
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.link.check_store()?;
+        Ok(self.commits(position, position, Columns::Ignored)?.pop())
+    }
+
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        self.link.check_store()?;
+        let (at, skip, most) = (signed(position), signed(skip as u64), signed(most as u64));
+        let rows = self.ask(move |client| async move { client.query(SOME_ENTRIES, &[&at, &skip, &most]).await })?;
+        let (bad, mut entries) = (self.bad(), CommitEntries::default());
+        for row in &rows {
+            let entry = decode_entry(row.try_get(0).map_err(&bad)?);
+            let entry = entry.ok_or_else(|| {
+                damaged(self.shown(), format!("the checksum of an entry of record {position} does not match"))
+            })?;
+            entries.push(&entry);
+        }
+        Ok(Some(entries))
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        self.link.check_store()?;
+        let end = signed(wanted.before);
+        let mut open: Vec<OpenPath> = wanted
+            .paths
+            .iter()
+            .enumerate()
+            .map(|(number, path)| OpenPath { number, path: path.clone(), end })
+            .collect();
+        let source = wanted.source.map(|source| source.as_bytes().to_vec());
+        while !open.is_empty() {
+            let rest = open.split_off(open.len().min(RESOURCES_AT_ONCE));
+            let mut left = self.visit_page(std::mem::replace(&mut open, rest), source.clone(), visit)?;
+            // Those with more entries go on before the others begin.
+            left.append(&mut open);
+            open = left;
+        }
+        Ok(())
+    }
+
+    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.link.check_store()?;
+        let mut before = self.before(revision)?;
+        while before.position < upto {
+            for batch in self.page(before.position, upto, Columns::Compared)? {
+                let after = Tip::after(&batch);
+                visit(before, batch)?;
+                before = after;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -31,7 +31,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::Retention;
 use crate::store::commit::record;
 use crate::store::commit::record_key::DELETED;
-use crate::store::engine::{BatchEdit, KeyedRecord};
+use crate::store::engine::{BatchEdit, History, KeyedRecord};
 use crate::store::error::StoreError;
 use crate::store::maintenance::resealing::Resealing;
 use crate::store::seal::{KeyId, Keyring};

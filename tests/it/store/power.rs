@@ -38,7 +38,7 @@ fn each_small_commit_survives() {
         for number in 0..=round * 5 {
             commit(&store, vec![small(round * 1000 + number)]).unwrap();
         }
-        let (expected, records) = (content(&store), store.statistics().position);
+        let (expected, records) = (content(&store), store.position());
         disk.after_power_loss(|found| same(&found, &expected, records));
     }
     drop(store);

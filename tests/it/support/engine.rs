@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use edgewright::{
     Code,
-    storage::{
-        Batch, BatchVisit, CommitHeader, Engine, MemoryEngine, Query, ResourceHistoryQuery, ResourceHistoryVisit,
-        State, Statistics, StoreError,
-    },
+    storage::{Batch, Engine, History, MemoryEngine, State, Statistics, StoreError},
 };
 
 /// How an engine fails.
@@ -55,24 +52,8 @@ impl Engine for FailingEngine {
         self.inner.append(after, batches)
     }
 
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.inner.headers(query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.inner.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.inner.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.inner.walk(revision, visit)
+    fn history(&self) -> &dyn History {
+        &self.inner
     }
 
     fn statistics(&self) -> Statistics {

@@ -113,7 +113,7 @@ fn store(store: &Store, page: &mut Exposition) {
     );
     let records = match statistics.oldest {
         0 => 0,
-        oldest => (statistics.position + 1).saturating_sub(oldest),
+        oldest => (store.position() + 1).saturating_sub(oldest),
     };
     page.value("edgewright_history_records", "Records in the history.", records as f64);
     let lag = store.copy_lag() as f64;
