@@ -15,7 +15,7 @@ use crate::store::disk::folder_lock;
 use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::{Doing, StoreError};
 use crate::store::folder::local_mark;
-use crate::store::log::appender::{self, LogAppender};
+use crate::store::log::appender;
 use crate::store::log::head::{self, HeadFile};
 use crate::store::log::parts;
 use crate::store::log::scan::LogScan;
@@ -69,15 +69,8 @@ impl Repair {
         match step {
             RepairStep::Restore(damage) => damage.restore(),
             RepairStep::Kept(start) => parts::keep_from(folder, store, *start),
-            RepairStep::Rewrite { generation, start, begin, end } => self.rewrite(*generation, *start, *begin..*end),
-            RepairStep::Cut { generation, length } => {
-                LogAppender::open(Part::Log.path(folder, *generation), *length as u64).map(drop)
-            }
-            RepairStep::Empty { generation, start } => {
-                LogAppender::create(Part::Log.path(folder, *generation), store, *start).map(drop)
-            }
+            RepairStep::Rewrite { generation, start, frames } => self.rewrite(*generation, *start, frames),
             RepairStep::Remove(path) => open::remove(path),
-            RepairStep::RemoveIndex => open::remove(&folder.join("index")),
             RepairStep::Head(head) => {
                 // What the head acknowledges is durable.
                 files::sync_folder(&head::path(folder))?;
@@ -86,9 +79,12 @@ impl Repair {
         }
     }
 
-    /// Writes a part of the log anew.
-    fn rewrite(&self, generation: u64, start: Tip, offsets: Range<usize>) -> Result<(), StoreError> {
+    /// Writes a part of the log anew, with its frames at some offsets.
+    fn rewrite(&self, generation: u64, start: Tip, offsets: &Range<usize>) -> Result<(), StoreError> {
         let path = Part::Log.path(&self.salvage.folder, generation);
+        if offsets.is_empty() {
+            return appender::write_whole(&path, self.salvage.store, start, || Ok(None));
+        }
         let scan = LogScan::read(&path, Some(start), &ScrubbedRecords::default())?;
         let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
         let mut frames = frames.filter(|frame| offsets.contains(&frame.offset));

@@ -18,6 +18,7 @@
 //! store that can be planned again: the history first, and the head last.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::inspect::index_agrees;
@@ -70,35 +71,17 @@ pub(super) enum RepairStep {
     Restore(Damage),
     /// Notes where the history begins.
     Kept(Tip),
-    /// Writes a part of the log anew, from the frames at these offsets.
+    /// Writes a part of the log anew. It may be missing if none of its frames stays.
     Rewrite {
         /// The generation.
         generation: u64,
         /// The batch before the first one.
         start: Tip,
-        /// The offset of the first frame.
-        begin: usize,
-        /// The end of the last one.
-        end: usize,
+        /// The offsets of the frames that stay.
+        frames: Range<usize>,
     },
-    /// Cuts a part of the log off.
-    Cut {
-        /// The generation.
-        generation: u64,
-        /// The length that remains.
-        length: usize,
-    },
-    /// Replaces a part of the log with an empty one.
-    Empty {
-        /// The generation.
-        generation: u64,
-        /// The batch before it.
-        start: Tip,
-    },
-    /// Removes a file, or the database of a state.
+    /// Removes a file or a database. The next server builds the index again.
     Remove(PathBuf),
-    /// Removes the index, which the next server builds again.
-    RemoveIndex,
     /// Writes the head.
     Head(Head),
 }
@@ -124,7 +107,7 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
             Ok(_) => return Ok(salvage),
         }
     }
-    salvage.steps.push(RepairStep::RemoveIndex);
+    salvage.steps.push(RepairStep::Remove(folder.join("index")));
     if !end.is_acknowledged || head.is_none_or(|head| head.state != start.state) {
         let Tip { position, hash, .. } = end.tip;
         let (generation, state, store) = (end.generation, start.state, salvage.store);
@@ -294,7 +277,7 @@ impl Salvage {
         let (path, name) = (Part::Log.path(&self.folder, generation), Part::Log.name(generation));
         if !files::exists(&path)? {
             self.problem(format!("`{name}` is missing"));
-            self.steps.push(RepairStep::Empty { generation, start: after });
+            self.steps.push(RepairStep::Rewrite { generation, start: after, frames: 0..0 });
             return Ok((Vec::new(), false));
         }
         let scan = LogScan::read(&path, Some(after), &self.scrubbed)?;
@@ -303,7 +286,7 @@ impl Salvage {
             self.problem(format!("`{name}` does not follow record {}", after.position));
             self.gives_up(format!("`{name}`: it belongs to another state of the store, or to another store"));
             self.records(&scan, std::iter::once(&scan.first).chain(&scan.later));
-            self.steps.push(RepairStep::Empty { generation, start: after });
+            self.steps.push(RepairStep::Rewrite { generation, start: after, frames: 0..0 });
             return Ok((Vec::new(), false));
         }
         let (begin, end) = (scan.first.begin, scan.first.end);
@@ -313,9 +296,9 @@ impl Salvage {
         let is_damaged = !scan.is_whole() && !is_torn;
         if scan.header.is_none() {
             self.problem(format!("the header of `{name}` cannot be read"));
-            self.steps.push(RepairStep::Rewrite { generation, start: after, begin, end });
-        } else if is_damaged {
-            self.steps.push(RepairStep::Cut { generation, length: end });
+        }
+        if scan.header.is_none() || is_damaged {
+            self.steps.push(RepairStep::Rewrite { generation, start: after, frames: begin..end });
         }
         if is_damaged {
             self.problem(format!("record {} in `{name}` at byte {end} cannot be read", tip.position + 1));
@@ -364,8 +347,8 @@ impl Salvage {
                 && is_same(scan.first.tip().unwrap_or(start), oldest)
             {
                 if scan.header.is_none() {
-                    let (begin, end) = (scan.first.begin, scan.first.end);
-                    steps.push(RepairStep::Rewrite { generation, start, begin, end });
+                    let frames = scan.first.begin..scan.first.end;
+                    steps.push(RepairStep::Rewrite { generation, start, frames });
                 }
                 oldest = start;
                 self.scrubbed.extend(scan.listed);
@@ -421,10 +404,10 @@ fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps:
     let run = scan.later.last().filter(|run| run.end == scan.size());
     let run = run.filter(|run| run.tip().is_some_and(|tip| is_same(tip, end)));
     // Nothing is left of what the first frame followed, so the file starts after it.
-    let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset, run.end)));
+    let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset..run.end)));
     match kept {
-        Some((start, begin, end)) => {
-            steps.push(RepairStep::Rewrite { generation, start, begin, end });
+        Some((start, frames)) => {
+            steps.push(RepairStep::Rewrite { generation, start, frames });
             start
         }
         None => {
