@@ -58,14 +58,13 @@ impl Store {
         let now = fields(entry, &self.digest_key);
         let now = now.map_err(StoreError::internal)?;
         let mut search = FieldSearch::new(&Value::Object(now));
-        let reader = self.entry_reader();
         if !search.open.is_empty() {
             self.resource_history(&key.path(), u64::MAX, None, &mut |header, entry| {
                 let Some(revision) = header.revision.filter(|revision| *revision <= snapshot.revision) else {
                     return Ok(ControlFlow::Continue(()));
                 };
                 let set = SetBy { revision, at: header.at, author: header.author.clone() };
-                let is_created = reader.change(entry)?.is_some_and(|change| search.attribute(&change, &set));
+                let is_created = self.change_in(entry)?.is_some_and(|change| search.attribute(&change, &set));
                 let is_over = is_created || search.open.is_empty();
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;

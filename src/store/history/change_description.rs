@@ -12,26 +12,24 @@ use crate::store::commit::header::{ResourceChange, damaged};
 use crate::store::commit::record;
 use crate::store::commit::record_key::{RECORD, decode_key};
 use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 use crate::store::revision::ChangeEvent;
 
 /// The field with the claim of a source.
 pub(crate) const OWNED_BY: &str = "(owned by)";
 
-/// Reads what a commit did to a resource.
-#[derive(Clone, Copy)]
-pub(super) struct EntryReader<'k> {
-    /// Secrets are digests with this key: of the digests that the record has, or of secrets in clear.
-    pub(super) digest_key: &'k [u8; 32],
-}
-
-impl EntryReader<'_> {
+impl Store {
     /// Returns what entries did to their resources.
-    pub(super) fn changes(self, entries: &CommitEntries) -> impl Iterator<Item = Result<ResourceChange, StoreError>> {
-        entries.iter().filter_map(move |entry| self.change(&entry).transpose())
+    pub(super) fn changes_in(
+        &self,
+        entries: &CommitEntries,
+    ) -> impl Iterator<Item = Result<ResourceChange, StoreError>> {
+        entries.iter().filter_map(move |entry| self.change_in(&entry).transpose())
     }
 
-    /// Returns what an entry did to its resource, or none if it is not the record of one.
-    pub(super) fn change(self, entry: &CommitEntry<'_>) -> Result<Option<ResourceChange>, StoreError> {
+    /// Returns what an entry did to its resource, or none if it is not the record of one. Secrets are keyed digests: of the digests
+    /// that the record has, or of secrets in clear.
+    pub(super) fn change_in(&self, entry: &CommitEntry<'_>) -> Result<Option<ResourceChange>, StoreError> {
         if !entry.key.starts_with(RECORD) {
             return Ok(None);
         }
@@ -42,12 +40,12 @@ impl EntryReader<'_> {
         };
         let (new, old) = (read(entry.after)?, read(entry.before)?);
         let whole = |entry: Option<&Entry>| {
-            entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(StoreError::internal)
+            entry.map(|entry| fields(entry, &self.digest_key)).transpose().map_err(StoreError::internal)
         };
         let mut was = whole(old.as_ref())?;
         if gets_or_loses_record(old.as_ref(), new.as_ref()) {
             let fields = was.iter_mut().flat_map(|was| was.values_mut());
-            fields.for_each(|field| bind_digests(field, "unknown", self.digest_key));
+            fields.for_each(|field| bind_digests(field, "unknown", &self.digest_key));
         }
         let (before, after) = match (was, whole(new.as_ref())?) {
             (Some(was), Some(is)) => {

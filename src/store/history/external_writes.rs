@@ -86,7 +86,7 @@ impl Store {
             return Ok(HashMap::new());
         }
         let baseline = baseline();
-        let (state, reader) = (self.snapshot(), self.entry_reader());
+        let state = self.snapshot();
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
         let mut searches: Vec<ExternalSearch> = keys.iter().map(|_| ExternalSearch::default()).collect();
         let wanted = ResourceHistoryQuery { paths: &paths, before: u64::MAX, source: None };
@@ -105,7 +105,7 @@ impl Store {
             if is_own && header.changed > LARGE {
                 return Ok(ControlFlow::Break(()));
             }
-            let Some(change) = reader.change(entry)? else { return Ok(ControlFlow::Continue(())) };
+            let Some(change) = self.change_in(entry)? else { return Ok(ControlFlow::Continue(())) };
             let (write, is_received) = written_by(header, revision, change, source, &state);
             let is_over = search.add(is_own, write, is_received) || search.read >= MOST_SEARCHED;
             Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::change_description::{ChangeOutline, EntryReader};
+use super::change_description::ChangeOutline;
 use crate::store::commit::batch::Batch;
 use crate::store::commit::entries::{CommitEntry, Hash};
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange, calls_of};
@@ -15,11 +15,6 @@ use crate::store::open_store::Store;
 type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
 
 impl Store {
-    /// How entries are read.
-    pub(super) fn entry_reader(&self) -> EntryReader<'_> {
-        EntryReader { digest_key: &self.digest_key }
-    }
-
     /// Returns the headers of at most `limit` commits before a position, newest first.
     pub(crate) fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.engine.history().headers(query, self.visible(before), limit)
@@ -61,14 +56,14 @@ impl Store {
         before: u64,
         limit: usize,
     ) -> Result<Vec<(CommitHeader, Vec<ResourceChange>)>, StoreError> {
-        let (reader, mut found) = (self.entry_reader(), BTreeMap::<u64, (CommitHeader, Vec<ResourceChange>)>::new());
+        let mut found = BTreeMap::<u64, (CommitHeader, Vec<ResourceChange>)>::new();
         let wanted = ResourceHistoryQuery { paths, before, source: None };
-        self.engine.resource_histories(wanted, &mut |_, header, entry| {
+        self.resource_histories(wanted, &mut |_, header, entry| {
             let is_older = found.keys().next().is_none_or(|oldest| header.position < *oldest);
             if found.len() >= limit && is_older {
                 return Ok(ControlFlow::Break(()));
             }
-            if let Some(change) = reader.change(entry)? {
+            if let Some(change) = self.change_in(entry)? {
                 found.entry(header.position).or_insert_with(|| (header.clone(), Vec::new())).1.push(change);
             }
             if found.len() > limit {
@@ -113,11 +108,11 @@ impl Store {
 
     /// Returns commits with all that they did.
     pub(crate) fn whole(&self, headers: Vec<CommitHeader>) -> Result<Vec<Record>, StoreError> {
-        let (reader, mut records) = (self.entry_reader(), Vec::with_capacity(headers.len()));
+        let mut records = Vec::with_capacity(headers.len());
         for header in headers {
             // The retention may have dropped it meanwhile.
             let Some(batch) = self.batch(header.position)? else { continue };
-            let resources = reader.changes(&batch.entries).collect::<Result<Vec<_>, StoreError>>()?;
+            let resources = self.changes_in(&batch.entries).collect::<Result<Vec<_>, StoreError>>()?;
             records.push(Record { header, calls: calls_of(&batch)?, resources });
         }
         Ok(records)
@@ -143,8 +138,7 @@ impl Store {
     ) -> Result<Option<Vec<ResourceChange>>, StoreError> {
         let entries = self.engine.history().some_entries(header.position, skip, most)?;
         let Some(entries) = entries else { return Ok(None) };
-        let changes = self.entry_reader().changes(&entries);
-        changes.collect::<Result<Vec<_>, StoreError>>().map(Some)
+        self.changes_in(&entries).collect::<Result<Vec<_>, StoreError>>().map(Some)
     }
 
     /// Returns the commit that made a revision, to read what it did to one resource after the other.
@@ -174,7 +168,7 @@ impl CommitDetails {
 
     /// Reads the resources that it changed, one after the other.
     pub(crate) fn changes(&self, store: &Store) -> impl Iterator<Item = Result<ResourceChange, StoreError>> {
-        store.entry_reader().changes(&self.batch.entries)
+        store.changes_in(&self.batch.entries)
     }
 
     /// Returns the resources that it changed, without their values.
