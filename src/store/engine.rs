@@ -182,13 +182,30 @@ pub struct Outage {
     pub error: StoreError,
 }
 
-/// Files of others that an engine keeps with its store, such as the suspensions of sources. They are no part of its history.
+/// Files of others beside a store, such as the suspensions of sources. They are no part of its history.
 pub trait SidecarFiles: Send + Sync {
-    /// Reads a file, if it exists.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Reads a file of at most `most` bytes, if it exists.
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Replaces a file, durably.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Returns the place of a file, for messages.
+    fn place(&self, name: &str) -> String {
+        format!("the file `{name}` of the store")
+    }
+
+    /// Returns whether a file exists, also if it cannot be read.
+    fn has(&self, name: &str) -> bool {
+        !matches!(self.read(name, u64::MAX), Ok(None))
+    }
+
+    /// Keeps a damaged file as `NAME.damaged`, in place of an earlier one, and returns its new place.
+    fn set_aside(&self, name: &str) -> Result<String, StoreError> {
+        let aside = format!("{name}.damaged");
+        self.write(&aside, &self.read(name, u64::MAX)?.unwrap_or_default())?;
+        Ok(self.place(&aside))
+    }
 }
 
 /// A copy of another store, while it is being written. What was not finished is no store.

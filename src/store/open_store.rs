@@ -15,8 +15,7 @@ use super::commit::header::{Retention, Verified};
 use super::commit_queue::CommitQueue;
 use super::copy_feed::CopyFeed;
 use super::disk::existing_store;
-use super::disk::sidecar_files::Sidecars;
-use super::engine::{Engine, OnDisk, Outage, Statistics};
+use super::engine::{Engine, OnDisk, Outage, SidecarFiles, Statistics};
 use super::error::{CommitError, Declined, StoreError};
 use super::folder::{FolderEngine, FolderReader};
 use super::history::change_window::ChangeWindow;
@@ -350,9 +349,9 @@ impl Store {
     }
 
     /// Returns where the files of others beside the store are, unless it is in memory.
-    pub(crate) fn sidecars(&self) -> Option<Sidecars> {
-        let of_engine = self.engine.sidecar_files().map(Sidecars::Engine);
-        of_engine.or_else(|| self.sidecar_location().map(Sidecars::Folder))
+    pub(crate) fn sidecars(&self) -> Option<Arc<dyn SidecarFiles>> {
+        let in_folder = || self.sidecar_location().map(|folder| Arc::new(folder) as Arc<dyn SidecarFiles>);
+        self.engine.sidecar_files().or_else(in_folder)
     }
 
     /// Fails if the store can be read but not written until it is opened again.

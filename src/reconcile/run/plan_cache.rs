@@ -35,7 +35,7 @@ use crate::manifest::tree::{ReadDigests, Recorder};
 use crate::model::{DigestKey, Place, SourceFile, build};
 use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
-use crate::store::{OnDisk, ids, read_beside, write_beside};
+use crate::store::{OnDisk, SidecarFiles, ids};
 
 /// The file, next to the files of the store.
 const FILE: &str = "remembered";
@@ -123,7 +123,7 @@ pub(crate) fn save(
     runs.insert(0, run);
     runs.truncate(MOST_RUNS);
     // Without it, the next run takes longer.
-    lines_of(&runs, key).ok().and_then(|text| write_beside(store, FILE, &text).ok())
+    lines_of(&runs, key).ok().and_then(|text| store.write(FILE, &text).ok())
 }
 
 impl CachedWarning {
@@ -188,7 +188,7 @@ fn program() -> Option<String> {
 /// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is
 /// skipped.
 fn read(store: &OnDisk, key: &DigestKey) -> Vec<CachedRun> {
-    let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
+    let text = store.read(FILE, MOST_BYTES as u64).ok().flatten().unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (sum, run) = line.split_at_checked(64)?;
         (checksum(key, run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()

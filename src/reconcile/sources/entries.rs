@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::reconcile::prelude::*;
-use crate::store::Sidecars;
+use crate::store::SidecarFiles;
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -66,7 +66,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         Ok(())
     }
 
-    fn write(&self, files: Option<Sidecars>, entries: &BTreeMap<String, T>) -> Result<(), StoreError> {
+    fn write(&self, files: Option<Arc<dyn SidecarFiles>>, entries: &BTreeMap<String, T>) -> Result<(), StoreError> {
         let Some(files) = files else { return Ok(()) };
         let text = serde_json::to_vec_pretty(entries).map_err(StoreError::internal)?;
         files.write(self.name, &text)

@@ -6,7 +6,7 @@
 use super::state_files;
 use crate::model::json;
 use crate::server::prelude::*;
-use crate::store::Sidecars;
+use crate::store::SidecarFiles;
 
 /// The name of the file.
 const FILE: &str = "notifications";
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
 
 /// The cursors of all targets.
 pub(super) struct Cursors {
-    files: Option<Sidecars>,
+    files: Option<Arc<dyn SidecarFiles>>,
     cursors: Lock<BTreeMap<String, Cursor>>,
 }
 
@@ -43,7 +43,7 @@ impl Cursors {
         let current = store.snapshot().revision;
         let files = store.sidecars();
         let follows = "notifications continue after the current revision";
-        let mut cursors: BTreeMap<String, Cursor> = state_files::read(files.as_ref(), FILE, MOST_BYTES, follows)?;
+        let mut cursors: BTreeMap<String, Cursor> = state_files::read(files.as_deref(), FILE, MOST_BYTES, follows)?;
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);

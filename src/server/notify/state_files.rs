@@ -3,13 +3,13 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::store::{Sidecars, StoreError};
+use crate::store::{SidecarFiles, StoreError};
 use crate::syntax::text::escaped;
 
 /// Reads a file of at most `most` bytes; a store in memory has none. Without a readable one, starts anew; the log then says
 /// what `follows`. Fails if a database does not answer: what it has is not lost, and must not be replaced.
 pub(super) fn read<T: DeserializeOwned + Default>(
-    files: Option<&Sidecars>,
+    files: Option<&dyn SidecarFiles>,
     name: &str,
     most: u64,
     follows: &str,

@@ -158,7 +158,7 @@ fn check_writer(is_overtaken: &AtomicBool) -> Result<(), StoreError> {
 }
 
 impl SidecarFiles for OvertakenFiles {
-    fn read(&self, _name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, _name: &str, _most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }
 

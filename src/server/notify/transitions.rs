@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::{events::EventType, state_files};
 use crate::model::json;
 use crate::server::prelude::*;
-use crate::store::Sidecars;
+use crate::store::SidecarFiles;
 
 /// The name of the file.
 const FILE: &str = "transitions";
@@ -86,7 +86,7 @@ struct TransitionState {
 
 /// The events of sources and certificates.
 pub(super) struct TransitionLog {
-    files: Option<Sidecars>,
+    files: Option<Arc<dyn SidecarFiles>>,
     state: Lock<TransitionState>,
 }
 
@@ -95,7 +95,7 @@ impl TransitionLog {
     pub(super) fn open(store: &Store) -> Result<Self, StoreError> {
         let files = store.sidecars();
         let follows = "targets are notified of all current states again";
-        let state = state_files::read(files.as_ref(), FILE, MOST_BYTES as u64, follows)?;
+        let state = state_files::read(files.as_deref(), FILE, MOST_BYTES as u64, follows)?;
         Ok(Self { files, state: Lock::new(state) })
     }
 

@@ -16,16 +16,17 @@ pub(super) struct SharedFiles {
 }
 
 impl SidecarFiles for SharedFiles {
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.link.check_store()?;
         let name = name.to_owned();
-        self.link.ask("read", move |client| {
+        let found = self.link.ask("read", move |client| {
             let name = name.clone();
             async move {
                 let row = client.query_opt("SELECT content FROM edgewright.files WHERE name = $1", &[&name]).await?;
-                row.map(|row| row.try_get(0)).transpose()
+                row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
             }
-        })
+        })?;
+        Ok(found.filter(|bytes| bytes.len() as u64 <= most))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
