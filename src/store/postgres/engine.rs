@@ -73,7 +73,7 @@ impl PostgresEngine {
         let mut claim = WriterClaim::take(&link, name_of_process(), known)?;
         if claim.head.is_none() {
             let keys = keys::create(source, link.shown())?;
-            claim.create(&link, keys, Tip::default(), true)?;
+            claim.create(&link, &keys, Tip::default(), true)?;
         }
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| damaged(link.shown(), "its head is missing"))?;

@@ -5,35 +5,17 @@
 //! database. A folder has a place beside it where the key is looked for; a database has none, so the key has to be named.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::failure::damaged;
 use super::link::{DatabaseLink, QuestionConnection};
-use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
 use crate::store::ids;
-use crate::store::seal::{EncryptedKeys, KeyId, Keyring, MasterKey, MasterKeySource, SaveKeys, StoreId};
+use crate::store::seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, SaveKeys, StoreId};
 
-/// The keys of a store that does not exist yet.
-pub(super) struct NewKeys {
-    pub(super) store: StoreId,
-    pub(super) data_key: KeyId,
-    /// The wrapped keys.
-    pub(super) bytes: Vec<u8>,
-}
-
-/// Makes the keys of a store.
-pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<NewKeys, StoreError> {
-    let written = Arc::new(Lock::new(Vec::new()));
-    let copy = Arc::clone(&written);
-    let save: SaveKeys = Box::new(move |bytes: &[u8]| {
-        *copy.lock() = bytes.to_vec();
-        Ok(())
-    });
-    let keyring = Keyring::create(ids::random_secret(), master(source, shown)?, None, save)?;
-    let bytes = written.lock().clone();
-    Ok(NewKeys { store: keyring.store(), data_key: keyring.current(), bytes })
+/// Makes the keys of a store that does not exist yet. They are written with its head.
+pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<Keyring, StoreError> {
+    Keyring::create(ids::random_secret(), master(source, shown)?, None, Box::new(|_: &[u8]| Ok(())))
 }
 
 /// Reads the wrapped keys of a store.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::engine::{link_to, name_of_process};
 use super::group_transaction::WRITE_STATE;
 use super::head::signed;
-use super::keys::NewKeys;
 use super::link::DatabaseLink;
 use super::row_digests::RowDigests;
 use super::rows::StateRows;
@@ -32,8 +31,7 @@ impl PostgresCopy {
         if claim.head.is_some() {
             return Err(StoreError::new(Code::StoreFormat, format!("{} has a store already", link.shown())));
         }
-        let keys = NewKeys { store: keyring.store(), data_key: keyring.current(), bytes: keyring.wrapped()? };
-        claim.create(&link, keys, start, false)?;
+        claim.create(&link, keyring, start, false)?;
         let (writer, _) = claim.begin(&link, RowDigests::new(keyring))?;
         Ok(Self { link, writer: Arc::new(writer) })
     }

@@ -43,7 +43,6 @@ use tokio_postgres::{Client, Error};
 use super::failure::{is_conflict, is_lost, unreadable};
 use super::group_transaction::{GroupFailure, WriterConnection, prepare, write};
 use super::head::{self, HeadRow, signed};
-use super::keys::NewKeys;
 use super::lease::SessionLease;
 use super::link::DatabaseLink;
 use super::row_digests::RowDigests;
@@ -56,7 +55,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::engine::Outage;
 use crate::store::error::StoreError;
 use crate::store::ids;
-use crate::store::seal::StoreId;
+use crate::store::seal::{Keyring, StoreId};
 
 /// How long a lock is waited for that a process which has just ended may still hold.
 const MOMENT: Duration = Duration::from_millis(1500);
@@ -140,21 +139,22 @@ impl WriterClaim {
     pub(super) fn create(
         &mut self,
         link: &DatabaseLink,
-        keys: NewKeys,
+        keyring: &Keyring,
         start: Tip,
         complete: bool,
     ) -> Result<(), StoreError> {
-        let client = Arc::clone(&self.connection.client);
+        let (store, data_key) = (keyring.store().to_vec(), keyring.current().to_string());
+        let (client, wrapped) = (Arc::clone(&self.connection.client), keyring.wrapped()?);
         link.run("create", async move {
             client.batch_execute("BEGIN").await?;
             let keep = "INSERT INTO edgewright.secrets (keys) VALUES ($1) \
                         ON CONFLICT (one) DO UPDATE SET keys = EXCLUDED.keys";
-            client.execute(keep, &[&keys.bytes]).await?;
+            client.execute(keep, &[&wrapped]).await?;
             let begin = "INSERT INTO edgewright.head (store, position, hash, revision, next_order, complete, epoch, \
                          writer, url, data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
                          VALUES ($1, $2, $3, $4, $5, $6, 0, '', '', $7, $2, $3, $4, $5)";
             let [position, revision, next_order] = [start.position, start.revision, start.next_order].map(signed);
-            let (store, hash, data_key) = (keys.store.to_vec(), start.hash.to_vec(), keys.data_key.to_string());
+            let hash = start.hash.to_vec();
             let values: [&(dyn ToSql + Sync); 7] =
                 [&store, &position, &hash, &revision, &next_order, &complete, &data_key];
             client.execute(begin, &values).await?;
