@@ -20,8 +20,6 @@ const HEADER_BYTES: usize = 1 << 10;
 const ENTRY_BYTES: usize = 1 << 11;
 /// How many places are tried at which another frame may begin.
 const MOST_STARTS: usize = 1000;
-/// From this size on, calls and entries are read into the memory where they stay.
-const LARGE: u64 = 1 << 22;
 
 /// The bytes after the last readable batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +112,9 @@ impl LogReader {
         if let Some((batch, length)) = self.frame()? {
             return self.found(batch, length).map(Some);
         }
+        // If a batch follows somewhere, these bytes were not the last write.
+        self.skip_to(self.end)?;
+        self.frame.clear();
         self.fill(usize::MAX)?;
         let later = frame::next_frame(&self.frame, MOST_STARTS).is_some();
         self.tail = Some(if later { LogTail::Damaged } else { LogTail::Torn });
@@ -128,23 +129,21 @@ impl LogReader {
         };
         self.fill(frame::HEAD + lengths.header as usize)?;
         let Some(batch) = frame::decode_start(&self.frame) else { return Ok(None) };
-        let (content, rest) = (self.end + frame::HEAD as u64 + lengths.header, lengths.calls + lengths.entries);
-        let batch = if !self.with_entries {
+        let batch = if self.with_entries {
+            let (calls, entries) = (self.take(lengths.calls)?, self.take(lengths.entries)?);
+            frame::complete(batch, calls.into(), entries.into())
+        } else {
             self.skip_to(self.end + length)?;
             Some(batch)
-        } else if rest >= LARGE {
-            let read = |at: u64, length: u64| read_part(self.file.get_ref(), at, length).doing("read", &self.path);
-            let (calls, entries) = (read(content, lengths.calls)?, read(content + lengths.calls, lengths.entries)?);
-            let batch = frame::complete(batch, calls.into(), entries.into());
-            if batch.is_some() {
-                self.skip_to(self.end + length)?;
-            }
-            batch
-        } else {
-            self.fill(length as usize)?;
-            frame::decode(&self.frame).map(|(batch, _)| batch)
         };
         Ok(batch.map(|batch| (batch, length)))
+    }
+
+    /// Reads the next bytes, into the memory where they stay.
+    fn take(&mut self, length: u64) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::with_capacity(length as usize);
+        self.file.by_ref().take(length).read_to_end(&mut bytes).doing("read", &self.path)?;
+        Ok(bytes)
     }
 
     fn skip_to(&mut self, offset: u64) -> Result<(), StoreError> {
