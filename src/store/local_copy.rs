@@ -39,7 +39,7 @@ use jiff::Timestamp;
 
 use super::commit::batch::{Batch, Tip};
 use super::commit::codec;
-use super::commit::header::{CommitHeader, Retention, chain_commit};
+use super::commit::header::{CommitHeader, Retention};
 use super::copy_feed::CopyFeed;
 use super::engine::Engine;
 use super::error::StoreError;
@@ -269,8 +269,7 @@ impl LocalCopy {
 fn continue_to(copy: &FolderEngine, store: &Store, feed: &CopyFeed, end: Tip) -> Result<bool, StoreError> {
     let fed = feed.take(copy.tip().position, end.position);
     let continues = append(copy, &fed)? && (copy.tip().position >= end.position || read_on(copy, store, end)?);
-    let Tip { position, hash, .. } = copy.tip();
-    Ok(continues && (position, hash) == (end.position, end.hash))
+    Ok(continues && copy.tip().is_same(&end))
 }
 
 /// Appends what is not in memory any more, or was committed before the server started.
@@ -309,9 +308,7 @@ fn append(copy: &FolderEngine, batches: &[Batch]) -> Result<bool, StoreError> {
 
 /// Whether a commit follows the end of a history, and all before it stays as it is: the removal of tokens changes earlier ones.
 fn continues(end: &Tip, batch: &Batch) -> bool {
-    batch.position == end.position + 1
-        && batch.hash == chain_commit(&end.hash, &batch.header, &batch.digest)
-        && CommitHeader::from_bytes(&batch.header).is_ok_and(|header| header.scrubbed.is_empty())
+    end.leads_to(batch) && CommitHeader::from_bytes(&batch.header).is_ok_and(|header| header.scrubbed.is_empty())
 }
 
 impl Store {

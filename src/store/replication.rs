@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use super::commit::batch::Tip;
 use super::commit::codec;
-use super::commit::header::{CommitHeader, Retention, chain_commit};
+use super::commit::header::{CommitHeader, Retention};
 use super::engine::{FollowedWriter, Forgotten};
 use super::error::StoreError;
 use super::history::change_window::bytes_of;
@@ -102,8 +102,7 @@ impl Store {
         self.forget_too()?;
         let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
         for batch in &batches {
-            let hash = chain_commit(&end.hash, &batch.header, &batch.digest);
-            if batch.position != end.position + 1 || batch.hash != hash {
+            if !end.leads_to(batch) {
                 let message = format!("record {} of the history does not follow what was read before", batch.position);
                 return Err(StoreError::new(Code::StoreCorrupt, message));
             }

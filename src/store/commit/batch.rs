@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::entries::{CommitEntries, Hash};
+use super::header::chain_commit;
 use super::record_key::RECORD;
 
 /// A commit as the log has it: its header, its calls, and an entry for each record of the state that it changed.
@@ -65,5 +66,15 @@ impl Tip {
     /// Returns the tip after a batch.
     pub fn after(batch: &Batch) -> Self {
         Self { position: batch.position, hash: batch.hash, revision: batch.revision, next_order: batch.next_order }
+    }
+
+    /// Whether a batch comes next, as its hash says.
+    pub(crate) fn leads_to(&self, batch: &Batch) -> bool {
+        batch.position == self.position + 1 && batch.hash == chain_commit(&self.hash, &batch.header, &batch.digest)
+    }
+
+    /// Whether another log ends with the same batch.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.position, self.hash) == (other.position, other.hash)
     }
 }

@@ -244,12 +244,12 @@ impl<'s> Indexing<'s> {
 
     /// Goes on at the start of the next part, which must follow what was read.
     fn enter_next_part(&mut self) -> Result<(), StoreError> {
-        let Tip { position, hash, .. } = self.tip;
-        let missing = || StoreError::corrupt(self.folder, format!("the history after record {position} is missing"));
+        let after = self.tip.position;
+        let missing = || StoreError::corrupt(self.folder, format!("the history after record {after} is missing"));
         let next = Part::Log.generations(self.folder)?.into_iter().find(|next| *next > self.generation);
         let next = next.ok_or_else(missing)?;
         let start = LogReader::open_headers(&self.part(next))?.start;
-        if (start.position, start.hash) != (position, hash) {
+        if !start.is_same(&self.tip) {
             return Err(missing());
         }
         (self.generation, self.end) = (next, appender::HEAD as u64);

@@ -11,7 +11,6 @@ use std::path::Path;
 
 use crate::model::Code;
 use crate::store::commit::batch::Tip;
-use crate::store::commit::header::chain_commit;
 use crate::store::database::state::{self, Access, SavedState};
 use crate::store::disk::files::Part;
 use crate::store::engine::State;
@@ -70,13 +69,13 @@ pub(super) fn read(
         if log.store != acknowledged.store {
             return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
-        if (log.start.position, log.start.hash) != (tip.position, tip.hash) {
+        if !log.start.is_same(&tip) {
             return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
         }
         while let Some(framed) = log.batch()? {
             let batch = framed.batch;
             // An old part of the log can have scrubbed records.
-            if generation >= acknowledged.state && chain_commit(&tip.hash, &batch.header, &batch.digest) != batch.hash {
+            if generation >= acknowledged.state && !tip.leads_to(&batch) {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
             }

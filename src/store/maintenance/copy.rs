@@ -97,7 +97,7 @@ impl<'s> StoreMoment<'s> {
             Ok(())
         })?;
         let verified = verified.finish()?;
-        if (end.position, end.hash) != (self.end.position, self.end.hash) {
+        if !end.is_same(&self.end) {
             let message = format!("the history that is kept does not lead to record {}", self.end.position);
             return Err(StoreError::new(Code::StoreCorrupt, message));
         }

@@ -281,7 +281,7 @@ impl Salvage {
             return Ok((Vec::new(), false));
         }
         let scan = LogScan::read(&path, Some(after), &self.scrubbed)?;
-        let is_next = |(store, start): (StoreId, Tip)| store == self.store && is_same(start, after);
+        let is_next = |(store, start): (StoreId, Tip)| store == self.store && start.is_same(&after);
         if !scan.header.is_none_or(is_next) {
             self.problem(format!("`{name}` does not follow record {}", after.position));
             self.gives_up(format!("`{name}`: it belongs to another state of the store, or to another store"));
@@ -344,7 +344,7 @@ impl Salvage {
             }
             if let Some(start) = start
                 && scan.is_whole()
-                && is_same(scan.first.tip().unwrap_or(start), oldest)
+                && oldest.is_same(&scan.first.tip().unwrap_or(start))
             {
                 if scan.header.is_none() {
                     let frames = scan.first.begin..scan.first.end;
@@ -402,7 +402,7 @@ impl Salvage {
 /// Keeps what follows the damage in a file of the history. Returns the batch before it.
 fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps: &mut Vec<RepairStep>) -> Tip {
     let run = scan.later.last().filter(|run| run.end == scan.size());
-    let run = run.filter(|run| run.tip().is_some_and(|tip| is_same(tip, end)));
+    let run = run.filter(|run| run.tip().is_some_and(|tip| tip.is_same(&end)));
     // Nothing is left of what the first frame followed, so the file starts after it.
     let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset..run.end)));
     match kept {
@@ -415,8 +415,4 @@ fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps:
             end
         }
     }
-}
-
-fn is_same(one: Tip, other: Tip) -> bool {
-    (one.position, one.hash) == (other.position, other.hash)
 }
