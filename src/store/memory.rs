@@ -1,8 +1,5 @@
 //! An engine in memory, without durability.
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 use super::commit::batch::{Batch, Tip};
 use super::commit::header::CommitHeader;
 use super::engine::{

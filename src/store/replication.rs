@@ -157,10 +157,9 @@ mod tests {
     use crate::model::{Id, IpRestriction, Key, Kind, Operation};
     use crate::store::Commit;
     use crate::store::commit::batch::Batch;
-    use crate::store::engine::Engine;
+    use crate::store::engine::{Engine, History, State, Statistics};
     use crate::store::history::change_window::NextRevision;
     use crate::store::memory::MemoryEngine;
-    use crate::store::memory::tests::MemoryBacked;
 
     /// The log of a store in memory, for a process that reads it.
     struct LogOfAnother {
@@ -171,13 +170,21 @@ mod tests {
         forgotten: Lock<Forgotten>,
     }
 
-    impl MemoryBacked for LogOfAnother {
-        fn log(&self) -> &MemoryEngine {
-            &self.log
+    impl Engine for LogOfAnother {
+        fn load(&self) -> Result<State, StoreError> {
+            self.log.load()
         }
 
         fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
-            MemoryBacked::health(self)
+            self.health()
+        }
+
+        fn history(&self) -> &dyn History {
+            self.log.history()
+        }
+
+        fn statistics(&self) -> Statistics {
+            self.log.statistics()
         }
 
         fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {

@@ -15,9 +15,10 @@ use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::store::commit::batch::Batch;
 use crate::store::commit::header::CommitHeader;
-use crate::store::engine::{BatchVisit, Engine, History, Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::engine::{
+    BatchVisit, Engine, History, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+};
 use crate::store::memory::MemoryEngine;
-use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, Retention, Store, StoreError, clock, ids};
 
 /// Much longer than anything takes that is waited for.
@@ -45,9 +46,9 @@ impl HeldEngine {
     }
 }
 
-impl MemoryBacked for HeldEngine {
-    fn log(&self) -> &MemoryEngine {
-        &self.inner
+impl Engine for HeldEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        self.inner.load()
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
@@ -61,6 +62,10 @@ impl MemoryBacked for HeldEngine {
 
     fn history(&self) -> &dyn History {
         self
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
     }
 }
 

@@ -18,9 +18,10 @@ use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{IpRestriction, Operation};
 use crate::server::prelude::*;
 use crate::store::commit::batch::Batch;
-use crate::store::engine::{BatchVisit, Engine, History, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles};
+use crate::store::engine::{
+    BatchVisit, Engine, History, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State, Statistics,
+};
 use crate::store::memory::MemoryEngine;
-use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, CommitHeader, Query, Retention, ids};
 
 fn commit(store: &Store) {
@@ -89,13 +90,21 @@ fn a_target_is_told_of_what_follows_its_start_and_not_twice() {
 #[derive(Default)]
 struct Forgetful(MemoryEngine);
 
-impl MemoryBacked for Forgetful {
-    fn log(&self) -> &MemoryEngine {
-        &self.0
+impl Engine for Forgetful {
+    fn load(&self) -> Result<State, StoreError> {
+        self.0.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.0.append(after, batches)
     }
 
     fn history(&self) -> &dyn History {
         self
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
     }
 }
 
@@ -167,9 +176,21 @@ impl SidecarFiles for OvertakenFiles {
     }
 }
 
-impl MemoryBacked for OvertakenEngine {
-    fn log(&self) -> &MemoryEngine {
+impl Engine for OvertakenEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        self.log.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.log.append(after, batches)
+    }
+
+    fn history(&self) -> &dyn History {
         &self.log
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.log.statistics()
     }
 
     fn is_shared(&self) -> bool {

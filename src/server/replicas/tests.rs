@@ -19,9 +19,9 @@ use crate::server::auth::client_certificates::VouchedName;
 use crate::server::limits::slots::Slots;
 use crate::server::limits::slots::admissions::Admissions;
 use crate::server::prelude::*;
-use crate::store::engine::{Engine, FollowedWriter};
+use crate::store::commit::batch::Batch;
+use crate::store::engine::{Engine, FollowedWriter, History, State, Statistics};
 use crate::store::memory::MemoryEngine;
-use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, MEMORY, Retention};
 
 /// An engine of a process that follows another one.
@@ -30,9 +30,21 @@ struct FollowingEngine {
     writer: Lock<FollowedWriter>,
 }
 
-impl MemoryBacked for FollowingEngine {
-    fn log(&self) -> &MemoryEngine {
+impl Engine for FollowingEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        self.log.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.log.append(after, batches)
+    }
+
+    fn history(&self) -> &dyn History {
         &self.log
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.log.statistics()
     }
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
