@@ -21,33 +21,30 @@ use crate::store::log::reader::{LogReader, LogTail};
 use crate::store::seal::{KeyId, Keyring};
 
 /// The verified content of a folder.
-pub(super) struct FolderContent {
-    pub state: State,
+pub(crate) struct FolderContent {
+    pub(super) state: State,
     /// The data key of the state on the disk.
-    pub key: KeyId,
+    pub(super) key: KeyId,
     /// The length of the state on the disk.
-    pub state_bytes: u64,
-    /// The generation of the last part of the log.
-    pub generation: u64,
-    /// The end.
-    pub end: u64,
+    pub(super) state_bytes: u64,
+    /// The generation of the last part of the log that was read or, before any is, of the first one after the state.
+    pub(super) generation: u64,
+    /// The end of that part.
+    pub(super) end: u64,
+    /// The last batch that was read.
+    pub(super) tip: Tip,
     /// The length of the batches after the state.
-    pub since: u64,
+    pub(super) since: u64,
     /// Why the state that the head names was not used. The log has led to the same one.
-    pub damage: Option<StoreError>,
+    pub(super) damage: Option<StoreError>,
 }
 
-/// Where the log begins that leads to the present.
-pub(crate) struct StartOfLog {
-    state: State,
-    generation: u64,
-    key: KeyId,
-    bytes: u64,
-    damage: Option<StoreError>,
-}
+impl FolderContent {
+    fn of_state(state: State, key: KeyId, state_bytes: u64, generation: u64, damage: Option<StoreError>) -> Self {
+        Self { tip: state.tip, state, key, state_bytes, generation, end: 0, since: 0, damage }
+    }
 
-impl StartOfLog {
-    /// The generation of the state, or 0 if it is the beginning of the log.
+    /// The generation of a state without the log after it, or 0 if that is the beginning of the log.
     pub(crate) fn state_generation(&self) -> u64 {
         if self.state.tip.position > 0 { self.generation } else { 0 }
     }
@@ -60,51 +57,51 @@ pub(super) fn read(
     keyring: &Keyring,
     access: Access,
 ) -> Result<FolderContent, StoreError> {
-    let StartOfLog { mut state, generation: first, key, bytes, damage } = start(folder, acknowledged, keyring, access)?;
+    let mut content = start(folder, acknowledged, keyring, access)?;
+    let first = content.generation;
     let last = Part::Log.generations(folder)?.last().copied().unwrap_or(first).max(acknowledged.generation);
-    let (mut tip, mut end, mut since) = (state.tip, 0, 0);
     for generation in first..=last {
         let path = Part::Log.path(folder, generation);
         let mut log = LogReader::open(&path)?;
         if log.store != acknowledged.store {
             return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
-        if !log.start.is_same(&tip) {
-            return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
+        if !log.start.is_same(&content.tip) {
+            return Err(StoreError::corrupt(&path, format!("it does not follow record {}", content.tip.position)));
         }
         while let Some(framed) = log.batch()? {
             let batch = framed.batch;
             // An old part of the log can have scrubbed records.
-            if generation >= acknowledged.state && !tip.leads_to(&batch) {
+            if generation >= acknowledged.state && !content.tip.leads_to(&batch) {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
             }
-            tip = Tip::after(&batch);
+            content.tip = Tip::after(&batch);
             if batch.position == acknowledged.position && batch.hash != acknowledged.hash {
                 let found = format!("record {} is not the one that was acknowledged", batch.position);
                 return Err(StoreError::corrupt(&path, found));
             }
-            state.batches.push(batch);
+            content.state.batches.push(batch);
         }
-        let lost = tip.position < acknowledged.position;
+        let lost = content.tip.position < acknowledged.position;
         if log.tail.is_some_and(|tail| tail == LogTail::Damaged || generation < last || lost) {
-            let (next, end, acknowledged) = (tip.position + 1, log.end, acknowledged.position);
+            let (next, end, acknowledged) = (content.tip.position + 1, log.end, acknowledged.position);
             let found = format!("record {next} cannot be read at byte {end} (acknowledged: record {acknowledged})");
             return Err(StoreError::corrupt(&path, found));
         }
-        end = log.end;
-        since += end - appender::HEAD as u64;
+        (content.generation, content.end) = (generation, log.end);
+        content.since += log.end - appender::HEAD as u64;
     }
-    if tip.position < acknowledged.position {
-        let (end, acknowledged) = (tip.position, acknowledged.position);
+    if content.tip.position < acknowledged.position {
+        let (end, acknowledged) = (content.tip.position, acknowledged.position);
         let found = format!("it ends at record {end}, but record {acknowledged} was acknowledged");
         return Err(StoreError::corrupt(&Part::Log.path(folder, last), found));
     }
-    Ok(FolderContent { state, key, state_bytes: bytes, generation: last, end, since, damage })
+    Ok(content)
 }
 
 /// Finds the newest state that can be read. Without one, the log must lead to it from the beginning.
-pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
+pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<FolderContent, StoreError> {
     let root_secret = keyring.root_secret();
     let mut damage = None;
     let older = Part::State.generations(folder)?.into_iter().rev().filter(|older| *older < head.state);
@@ -112,7 +109,7 @@ pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access
         match state::read(folder, generation, access).and_then(|saved| check_state_before_head(folder, head, saved)) {
             Ok(SavedState { identity, records, bytes }) => {
                 let state = State { tip: identity.tip, root_secret, records, ..State::default() };
-                return Ok(StartOfLog { state, generation, key: identity.key, bytes, damage });
+                return Ok(FolderContent::of_state(state, identity.key, bytes, generation, damage));
             }
             Err(error) if generation == head.state && error.code != Code::StoreCorrupt => return Err(error),
             Err(error) => damage = damage.or(Some(error)),
@@ -127,7 +124,7 @@ pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access
         return Err(missing());
     }
     let state = State { root_secret, ..State::default() };
-    Ok(StartOfLog { state, generation: first, key: keyring.current(), bytes: 0, damage })
+    Ok(FolderContent::of_state(state, keyring.current(), 0, first, damage))
 }
 
 /// Checks that a state is one of this store, and that the head is not older.

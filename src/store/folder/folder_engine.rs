@@ -143,9 +143,8 @@ impl FolderEngine {
         content.state.warnings.extend(content.damage.as_ref().map(describe_damage));
         content.state.keyring = Some(Arc::clone(&keyring));
         let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
-        let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let resealing = Resealing::new(content.key, Arc::clone(&keyring));
-        let (generation, state) = (content.generation, acknowledged.state);
+        let (generation, state, tip) = (content.generation, acknowledged.state, content.tip);
         let active = ActiveLog { log_end, head, generation, state, tip, rotated: None };
         let sync = active.head.handle().doing("open", &head::path(folder))?;
         Ok(Self {

@@ -65,11 +65,10 @@ impl FolderReader {
     ) -> Result<Self, StoreError> {
         let keyring = Arc::new(keyring);
         let content = read(folder, acknowledged, &keyring, access)?;
-        let FolderContent { mut state, generation, end, damage, .. } = content;
+        let FolderContent { mut state, generation, end, tip, damage, .. } = content;
         state.warnings = key_copies::warnings(folder, acknowledged.store);
         state.warnings.extend(damage.as_ref().map(describe_damage));
         state.keyring = Some(Arc::clone(&keyring));
-        let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (log, last, opened) = (LogSearch::new(folder), (generation, end), Lock::new(Some(state)));
         Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, opened, _lock: lock })
     }
