@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
+use crate::model::names::names;
 use crate::model::{Author, Claim, Key, Snapshot};
 
 /// A new visible revision, for subscribers.
@@ -34,6 +35,8 @@ pub enum ChangeEvent {
     Deleted,
 }
 
+names!(ChangeEvent: Created "created", Updated "updated", Deleted "deleted");
+
 impl ChangeEvent {
     /// Returns what happened to a resource that existed before or after, or none if it did neither.
     pub(crate) fn from_existence(before: bool, after: bool) -> Option<Self> {
@@ -42,15 +45,6 @@ impl ChangeEvent {
             (true, true) => Some(ChangeEvent::Updated),
             (true, false) => Some(ChangeEvent::Deleted),
             (false, false) => None,
-        }
-    }
-
-    /// Returns the name of the event.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            ChangeEvent::Created => "created",
-            ChangeEvent::Updated => "updated",
-            ChangeEvent::Deleted => "deleted",
         }
     }
 }

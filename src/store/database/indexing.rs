@@ -10,7 +10,6 @@ use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 
 use super::index::{Index, Location, RowBytes, rows_of};
-use super::open;
 use crate::files::fault;
 use crate::lock::Lock;
 use crate::store::commit::batch::Tip;
@@ -160,7 +159,7 @@ impl<'s> Indexing<'s> {
         let indexing = match resumed {
             Some(indexing) => indexing,
             None => {
-                open::remove(&path)?;
+                files::remove(&path)?;
                 let (index, end) = (Arc::new(Index::open(&path)?), appender::HEAD as u64);
                 let mut indexing = Self { folder, shared, index, generation: first, tip: start, end };
                 indexing.read_to(tip.position)?;

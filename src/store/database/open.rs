@@ -5,12 +5,12 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use sled::Db;
 
-use crate::files::{fault, if_exists};
+use crate::files::fault;
 use crate::store::disk::files::{self, make_private};
 use crate::store::disk::lock_wait;
 use crate::store::error::{Doing, StoreError};
@@ -83,22 +83,6 @@ pub(super) fn close(db: Db, path: &Path) -> Result<(), StoreError> {
         file.try_lock().map_err(io::Error::from)
     });
     closed.doing("close the database", path)
-}
-
-/// Removes a database.
-pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fault::point("file.remove").and_then(|()| fs::remove_dir_all(path)),
-        Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(path)),
-        Err(error) => Err(error),
-    };
-    if_exists(removed).map(drop).doing("remove", path)
-}
-
-/// Lists the files of a database, below its folder.
-pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let entries = files::entries_below(path).doing("read", path)?;
-    Ok(entries.into_iter().filter(|(_, kind)| !kind.is_dir()).map(|(path, _)| path).collect())
 }
 
 /// Makes a closed database durable, but for its name: every file and every folder, each before the folder that it is in.

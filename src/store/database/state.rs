@@ -104,14 +104,14 @@ pub(crate) fn write(
 ) -> Result<u64, StoreError> {
     let path = Part::State.path(folder, generation);
     let staging = path.with_extension("tmp");
-    open::remove(&staging)?;
+    files::remove(&staging)?;
     let written = fill(&staging, identity, records)
         .and_then(|bytes| open::sync(&staging).map(|()| bytes))
         // What an interrupted checkpoint has left is in no head.
-        .and_then(|bytes| open::remove(&path).map(|()| bytes))
+        .and_then(|bytes| files::remove(&path).map(|()| bytes))
         .and_then(|bytes| files::rename(&staging, &path).map(|()| bytes));
     if written.is_err() {
-        let _ = open::remove(&staging);
+        let _ = files::remove(&staging);
     }
     written
 }
@@ -267,7 +267,7 @@ fn decode_records(mut rest: &[u8], records: &mut Vec<KeyedRecord>) -> Option<()>
 /// Removes the states of all generations but these.
 pub(crate) fn remove_others(folder: &Path, kept: &[u64]) -> Result<(), StoreError> {
     let others = Part::State.generations(folder)?.into_iter().filter(|generation| !kept.contains(generation));
-    others.map(|generation| Part::State.path(folder, generation)).try_for_each(|path| open::remove(&path))
+    others.map(|generation| Part::State.path(folder, generation)).try_for_each(|path| files::remove(&path))
 }
 
 #[cfg(test)]

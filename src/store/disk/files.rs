@@ -172,8 +172,11 @@ pub(crate) fn exists(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Removes a file if it exists.
+/// Removes a file, or a folder with all that is in it, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
-    let removed = files::if_exists(fault::point("file.remove").and_then(|()| fs::remove_file(path)));
-    removed.map(drop).doing("remove", path)
+    let remove = |found: fs::Metadata| {
+        fault::point("file.remove")?;
+        if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+    };
+    files::if_exists(fs::symlink_metadata(path).and_then(remove)).map(drop).doing("remove", path)
 }

@@ -1,10 +1,9 @@
 //! A trial write, which tells whether a full disk has room again.
 
-use std::{fs, io::Write, path::Path};
+use std::{io::Write, path::Path};
 
-use super::files::write_whole;
-use crate::files::fault;
-use crate::store::error::{Doing, StoreError};
+use super::files::{remove, write_whole};
+use crate::store::error::StoreError;
 
 /// The size of a trial write: more than most commits.
 const PROBE_BYTES: usize = 1 << 18;
@@ -13,6 +12,6 @@ const PROBE_BYTES: usize = 1 << 18;
 pub(crate) fn probe(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join("probe.tmp");
     let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
-    let removed = fault::point("file.remove").and_then(|()| fs::remove_file(&path));
-    written.and_then(|()| removed.doing("remove", &path))
+    let removed = remove(&path);
+    written.and(removed)
 }

@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use super::key_copies::KEYS;
 use super::local_mark;
-use crate::store::database::open;
 use crate::store::disk::{files, folder_lock};
 use crate::store::error::StoreError;
 
@@ -52,7 +51,7 @@ impl CopySwap {
         if local_mark::read(folder)?.is_none() {
             local_mark::set(folder, of)?;
         }
-        open::remove(&folder.join(NEW))?;
+        files::remove(&folder.join(NEW))?;
         Ok(Self { folder: folder.to_owned(), of: of.to_owned(), _lock: lock })
     }
 
@@ -79,7 +78,7 @@ impl CopySwap {
 impl Drop for CopySwap {
     fn drop(&mut self) {
         // What is not complete only takes up space.
-        let _ = open::remove(&self.new_copy());
+        let _ = files::remove(&self.new_copy());
     }
 }
 
@@ -104,7 +103,7 @@ fn take_place(folder: &Path) -> Result<(), StoreError> {
         files::rename(&keys, &folder.join(KEYS))?;
     }
     move_parts(&next, folder)?;
-    open::remove(&next)
+    files::remove(&next)
 }
 
 /// Moves the former copy to a folder of its own, which only readers can open as well.

@@ -15,7 +15,6 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::Retention;
 use crate::store::database::history_reader::HistoryReader;
-use crate::store::database::open;
 use crate::store::database::state::{self, Access, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::{folder_lock, sidecar_files, write_probe};
@@ -208,7 +207,7 @@ impl Engine for FolderEngine {
         }
         let _removing = self.removing.lock();
         // The index has the texts and offsets of records. The next server rebuilds it.
-        open::remove(&self.folder.join("index"))?;
+        files::remove(&self.folder.join("index"))?;
         let end = self.active_log.lock().generation;
         edit::edit_log(&self.folder, end, edit)
     }

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use super::key_copies::{KEYS, KEYS_COPY};
 use crate::model::Code;
-use crate::store::database::open;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock::LOCK;
 use crate::store::error::StoreError;
@@ -69,7 +68,7 @@ pub(super) fn clear(folder: &Path, of: &str) -> Result<(), StoreError> {
     let head = head::path(folder);
     files::remove(&head)?;
     files::sync_folder(&head)?;
-    parts(folder)?.iter().try_for_each(|name| open::remove(&folder.join(name)))
+    parts(folder)?.iter().try_for_each(|name| files::remove(&folder.join(name)))
 }
 
 /// The names of the parts of a copy.

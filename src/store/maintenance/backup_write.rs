@@ -3,7 +3,6 @@
 use std::{fs::File, path::Path};
 
 use super::backup::OpenedPart;
-use crate::store::database::open;
 use crate::store::database::state::Access;
 use crate::store::disk::files::{self, Part};
 use crate::store::error::{Doing, StoreError};
@@ -29,7 +28,9 @@ pub(crate) fn open(
     // A state that cannot be read is no part of a backup.
     let state = content::start(folder, head, keyring, Access::ReadOnly)?.state_generation();
     if state > 0 {
-        for path in open::files_of(&Part::State.path(folder, state))? {
+        let database = Part::State.path(folder, state);
+        let entries = files::entries_below(&database).doing("read", &database)?;
+        for (path, _) in entries.into_iter().filter(|(_, kind)| !kind.is_dir()) {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
             opened.push(open_one(&path, name, None)?);
         }

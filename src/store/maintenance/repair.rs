@@ -70,7 +70,7 @@ impl Repair {
             RepairStep::Restore(damage) => damage.restore(),
             RepairStep::Kept(start) => parts::keep_from(folder, store, *start),
             RepairStep::Rewrite { generation, start, frames } => self.rewrite(*generation, *start, frames),
-            RepairStep::Remove(path) => open::remove(path),
+            RepairStep::Remove(path) => files::remove(path),
             RepairStep::Head(head) => {
                 // What the head acknowledges is durable.
                 files::sync_folder(&head::path(folder))?;

@@ -20,7 +20,6 @@ use crate::store::commit::codec;
 use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords};
 use crate::store::commit::unchained_batch::{UnchainedBatch, scrub_header};
-use crate::store::database::open;
 use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
@@ -135,7 +134,7 @@ fn restore_into(
     let staging = folder.join(STAGING);
     if files::exists(&staging)? {
         remove_placed(folder)?;
-        fs::remove_dir_all(&staging).doing("remove", &staging)?;
+        files::remove(&staging)?;
     }
     let staged = TempFolder::at(staging)?;
     let (store, head) = unpack(backup, staged.path(), folder, point, source)?;
@@ -181,7 +180,7 @@ fn unpack(
 fn remove_placed(folder: &Path) -> Result<(), StoreError> {
     let mut names = files::names_in(folder)?;
     names.retain(|name| is_restored_file(name));
-    names.iter().try_for_each(|name| open::remove(&folder.join(name)))
+    names.iter().try_for_each(|name| files::remove(&folder.join(name)))
 }
 
 /// Fails if a folder has anything that a restore could mix with a store, or replace.

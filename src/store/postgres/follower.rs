@@ -31,13 +31,6 @@ use crate::store::engine::{FollowedWriter, Forgotten};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, StoreId};
 
-/// The result of a poll.
-struct HeadRead {
-    head: HeadRow,
-    /// The version of the row with the wrapped data keys.
-    keys: Option<String>,
-}
-
 /// How often the connection to a standby is opened again: another one may lead to the primary.
 const REOPEN: Duration = Duration::from_secs(1);
 
@@ -97,7 +90,7 @@ impl Follower {
 
     /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
     pub(super) fn batches_after(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
-        let (HeadRead { head, keys }, shown) = (self.poll(keyring.store())?, self.history.shown());
+        let ((head, keys), shown) = (self.poll(keyring.store())?, self.history.shown());
         let HeadRow { tip, kept, .. } = head;
         if kept.position > known.position {
             let message = format!("what follows record {} of its history is no longer kept", known.position);
@@ -138,8 +131,8 @@ impl Follower {
         Ok(Forgotten { secrets, tombstones })
     }
 
-    /// Polls the head, which must be that of a store. Nothing of another one is noted.
-    fn poll(&self, store: StoreId) -> Result<HeadRead, StoreError> {
+    /// Polls the head, which must be that of a store, and the version of the row with the data keys. Nothing of another one is noted.
+    fn poll(&self, store: StoreId) -> Result<(HeadRow, Option<String>), StoreError> {
         let polled = self.history.ask(|client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(POLL, &[lock]).await?;
@@ -167,7 +160,7 @@ impl Follower {
                 writer.name.clone_from(&head.writer);
                 writer.url.clone_from(&head.url);
                 writer.gone_since = is_free.then_some(since);
-                Ok(HeadRead { head, keys })
+                Ok((head, keys))
             }
             Err(error) => {
                 writer.gone_since = None;
