@@ -185,7 +185,7 @@ pub mod storage {
     pub use crate::store::commit::entries::{CommitEntries, CommitEntry, Hash};
     pub use crate::store::engine::{
         BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, History, OnDisk, Outage, Query, ResourceHistoryQuery,
-        ResourceHistoryVisit, SidecarFiles, State, Statistics,
+        ResourceHistoryVisit, SidecarFiles, State, StateRecords, Statistics,
     };
     pub use crate::store::memory::MemoryEngine;
 

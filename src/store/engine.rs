@@ -51,6 +51,9 @@ use crate::model::{Code, secrets::digest_key::DigestKey};
 /// A record of a state: its key and its value.
 pub(crate) type KeyedRecord = (String, Vec<u8>);
 
+/// The records of a state, in the order of their keys.
+pub type StateRecords<'s> = dyn Iterator<Item = Result<KeyedRecord, StoreError>> + 's;
+
 /// Visits a batch of the log with the end of the log before it.
 pub type BatchVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
@@ -217,10 +220,7 @@ pub(crate) trait StoreCopy {
     fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Writes the state at the end of the history, in the order of the keys of its records. Then it is a store.
-    fn finish(
-        self: Box<Self>,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-    ) -> Result<(), StoreError>;
+    fn finish(self: Box<Self>, state: &mut StateRecords<'_>) -> Result<(), StoreError>;
 }
 
 /// The history that an engine keeps. No position is later than the one after the last durable commit.
@@ -345,11 +345,7 @@ pub trait Engine: Send + Sync {
 
     /// Writes the state at the last [`rotate`](Engine::rotate), in the order of the keys of its records, and drops what the
     /// history no longer keeps.
-    fn checkpoint(
-        &self,
-        _state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-        _retention: &Retention,
-    ) -> Result<(), StoreError> {
+    fn checkpoint(&self, _state: &mut StateRecords<'_>, _retention: &Retention) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use crate::store::commit::batch::Tip;
 use crate::store::commit::entries::Hash;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::temp_dir::TempFolder;
-use crate::store::engine::KeyedRecord;
+use crate::store::engine::{KeyedRecord, StateRecords};
 use crate::store::error::{Doing, StoreError};
 use crate::store::folder::format::{FORMAT, other_format};
 use crate::store::seal::{KeyId, StoreId, name_of, store_named};
@@ -100,7 +100,7 @@ pub(crate) fn write(
     folder: &Path,
     generation: u64,
     identity: StateIdentity,
-    records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+    records: &mut StateRecords<'_>,
 ) -> Result<u64, StoreError> {
     let path = Part::State.path(folder, generation);
     let staging = path.with_extension("tmp");
@@ -116,11 +116,7 @@ pub(crate) fn write(
     written
 }
 
-fn fill(
-    path: &Path,
-    identity: StateIdentity,
-    records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-) -> Result<u64, StoreError> {
+fn fill(path: &Path, identity: StateIdentity, records: &mut StateRecords<'_>) -> Result<u64, StoreError> {
     fault::point("state.create").doing("write", path)?;
     let db = open::create(path, None)?;
     let (mut hasher, mut bytes, mut count) = (blake3::Hasher::new(), 0, 0);

@@ -13,7 +13,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
-use crate::store::engine::{KeyedRecord, StoreCopy};
+use crate::store::engine::{StateRecords, StoreCopy};
 use crate::store::error::StoreError;
 use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{Head, HeadFile};
@@ -62,10 +62,7 @@ impl StoreCopy for FolderCopy {
         files::write_whole(&self.folder.join(name), |writer| writer.write_all(bytes))
     }
 
-    fn finish(
-        self: Box<Self>,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-    ) -> Result<(), StoreError> {
+    fn finish(self: Box<Self>, state: &mut StateRecords<'_>) -> Result<(), StoreError> {
         let Tip { position, hash, .. } = self.tip;
         let mut head = Head { position, generation: FIRST_GENERATION, state: 0, hash, store: self.store };
         if position > 0 {

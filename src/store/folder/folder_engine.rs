@@ -18,7 +18,7 @@ use crate::store::database::history_reader::HistoryReader;
 use crate::store::database::state::{self, Access, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::{folder_lock, sidecar_files, write_probe};
-use crate::store::engine::{BatchEdit, Engine, History, KeyedRecord, OnDisk, State, Statistics};
+use crate::store::engine::{BatchEdit, Engine, History, OnDisk, State, StateRecords, Statistics};
 use crate::store::error::{Doing, StoreError};
 use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{self, Head, HeadFile};
@@ -281,11 +281,7 @@ impl Engine for FolderEngine {
         Ok(())
     }
 
-    fn checkpoint(
-        &self,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-        retention: &Retention,
-    ) -> Result<(), StoreError> {
+    fn checkpoint(&self, state: &mut StateRecords<'_>, retention: &Retention) -> Result<(), StoreError> {
         let _removing = self.removing.lock();
         let Some((generation, tip)) = self.active_log.lock().rotated.take() else { return Ok(()) };
         // Batches that are appended while the state is written count for the next checkpoint.

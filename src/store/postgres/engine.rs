@@ -21,7 +21,8 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::Retention;
 use crate::store::engine::{
-    BatchEdit, Engine, FollowedWriter, Forgotten, History, KeyedRecord, Outage, SidecarFiles, State, Statistics,
+    BatchEdit, Engine, FollowedWriter, Forgotten, History, KeyedRecord, Outage, SidecarFiles, State, StateRecords,
+    Statistics,
 };
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys, StoreId};
@@ -300,11 +301,7 @@ impl Engine for PostgresEngine {
         self.writer.as_ref().map_or(Ok(()), |it| it.upkeep.begin())
     }
 
-    fn checkpoint(
-        &self,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-        retention: &Retention,
-    ) -> Result<(), StoreError> {
+    fn checkpoint(&self, state: &mut StateRecords<'_>, retention: &Retention) -> Result<(), StoreError> {
         let Some(PostgresWriter { upkeep, .. }) = &self.writer else { return Ok(()) };
         if let Some(removed) = upkeep.finish(state, retention)? {
             self.oldest.store(removed + 1, Ordering::Relaxed);

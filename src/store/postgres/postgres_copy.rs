@@ -13,7 +13,7 @@ use super::shared_files::SharedFiles;
 use super::writer::{StoreWriter, WriterClaim};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::engine::{KeyedRecord, SidecarFiles, StoreCopy};
+use crate::store::engine::{SidecarFiles, StateRecords, StoreCopy};
 use crate::store::error::StoreError;
 use crate::store::seal::Keyring;
 
@@ -58,10 +58,7 @@ impl StoreCopy for PostgresCopy {
         files.write(name, bytes)
     }
 
-    fn finish(
-        self: Box<Self>,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
-    ) -> Result<(), StoreError> {
+    fn finish(self: Box<Self>, state: &mut StateRecords<'_>) -> Result<(), StoreError> {
         let (position, mut pieces) = (signed(self.writer.tip().position), Vec::new());
         for record in state {
             let (key, value) = record?;

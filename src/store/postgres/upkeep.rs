@@ -31,7 +31,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::Retention;
 use crate::store::commit::record;
 use crate::store::commit::record_key::DELETED;
-use crate::store::engine::{BatchEdit, History, KeyedRecord};
+use crate::store::engine::{BatchEdit, History, StateRecords};
 use crate::store::error::StoreError;
 use crate::store::maintenance::resealing::Resealing;
 use crate::store::seal::{KeyId, Keyring};
@@ -105,7 +105,7 @@ impl Upkeep {
     /// is removed.
     pub(super) fn finish(
         &self,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+        state: &mut StateRecords<'_>,
         retention: &Retention,
     ) -> Result<Option<u64>, StoreError> {
         let Some(tip) = self.began.lock().take() else { return Ok(None) };
@@ -120,7 +120,7 @@ impl Upkeep {
     fn finish_at(
         &self,
         tip: Tip,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+        state: &mut StateRecords<'_>,
         retention: &Retention,
     ) -> Result<Option<u64>, StoreError> {
         let client = self.connect()?;
@@ -163,7 +163,7 @@ impl Upkeep {
         &self,
         client: &Arc<Client>,
         tip: Tip,
-        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+        state: &mut StateRecords<'_>,
         reseals: bool,
     ) -> Result<(), StoreError> {
         let (mut tombstones, mut pieces) = (Vec::new(), Vec::new());
