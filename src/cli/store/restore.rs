@@ -4,7 +4,7 @@ use super::{check, store_args::StoreArgs};
 use crate::cli::command_prelude::*;
 use crate::store::folder::expected_master_key;
 use crate::store::maintenance::backup_read::BackupFile;
-use crate::store::maintenance::restore::{PointInTime, restore};
+use crate::store::maintenance::restore::{PointInTime, Restore};
 use crate::store::seal::MasterKeySource;
 
 /// The help for a file that this version cannot restore.
@@ -40,7 +40,8 @@ impl Args {
                 failure.with_help(Code::StoreFormat, NO_BACKUP).with_help(Code::StoreFailed, UNREADABLE)
             };
             let backup = BackupFile::open(&self.file).map_err(|error| with_help(error.into()))?;
-            restore(&backup, folder, self.to, &source).map_err(Failure::from)
+            let restore = Restore { backup: &backup, to: folder, point: self.to, source: &source };
+            restore.run().map_err(Failure::from)
         });
         let (revision, record) =
             restored.map_err(|failure| failure.with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;

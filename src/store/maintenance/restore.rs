@@ -53,57 +53,97 @@ pub(crate) enum PointInTime {
     Time(Timestamp),
 }
 
-/// Restores the store in a backup to a folder that is missing or empty, or to a database without a store. Returns its revision and
-/// the position of its last record.
-pub(crate) fn restore(
-    backup: &BackupFile,
-    to: &Path,
-    point: Option<PointInTime>,
-    source: &MasterKeySource,
-) -> Result<(u64, u64), StoreError> {
-    if is_in_database(to) { into_database(backup, to, point, source) } else { into_folder(backup, to, point, source) }
+/// A restore of a backup.
+pub(crate) struct Restore<'r> {
+    /// The backup.
+    pub backup: &'r BackupFile,
+    /// A folder that is missing or empty, or a database without a store.
+    pub to: &'r Path,
+    /// An earlier state than that of the backup.
+    pub point: Option<PointInTime>,
+    /// The master key. One that is kept beside the store is where it will be.
+    pub source: &'r MasterKeySource,
 }
 
-fn into_database(
-    backup: &BackupFile,
-    to: &Path,
-    point: Option<PointInTime>,
-    source: &MasterKeySource,
-) -> Result<(u64, u64), StoreError> {
-    if store_exists(to)? {
-        let message = format!("{} has a store: a backup is restored into an empty database", shown_address(to));
-        return Err(StoreError::new(Code::StoreFormat, message).help("choose an empty database with `--store`"));
+impl Restore<'_> {
+    /// Restores the store. Returns its revision and the position of its last record.
+    pub(crate) fn run(&self) -> Result<(u64, u64), StoreError> {
+        if is_in_database(self.to) { self.to_database() } else { self.to_folder() }
     }
-    backup.verify()?;
-    let unpacked = TempFolder::new()?;
-    let (store, head) = unpack(backup, unpacked.path(), to, point, source)?;
-    // With its head, the files of others beside it are those of a store.
-    HeadFile::create(unpacked.path(), head)?;
-    let copied = copy_store(&store, to, source)?;
-    Ok((copied.revision, head.position))
-}
 
-fn into_folder(
-    backup: &BackupFile,
-    folder: &Path,
-    point: Option<PointInTime>,
-    source: &MasterKeySource,
-) -> Result<(u64, u64), StoreError> {
-    check_empty(folder)?;
-    // Most damage is found before anything is written.
-    backup.verify()?;
-    let created = !files::exists(folder)?;
-    files::create_folder(folder)?;
-    let lock = folder_lock::lock(folder)?;
-    let restored = restore_into(backup, folder, point, source);
-    if restored.is_err() && created {
-        remove_empty(folder);
+    fn to_database(&self) -> Result<(u64, u64), StoreError> {
+        if store_exists(self.to)? {
+            let shown = shown_address(self.to);
+            let message = format!("{shown} has a store: a backup is restored into an empty database");
+            return Err(StoreError::new(Code::StoreFormat, message).help("choose an empty database with `--store`"));
+        }
+        self.backup.verify()?;
+        let unpacked = TempFolder::new()?;
+        let (store, head) = self.unpack(unpacked.path())?;
+        // With its head, the files of others beside it are those of a store.
+        HeadFile::create(unpacked.path(), head)?;
+        let copied = copy_store(&store, self.to, self.source)?;
+        Ok((copied.revision, head.position))
     }
-    drop(lock);
-    if restored.is_ok() {
-        write_state(folder, source);
+
+    fn to_folder(&self) -> Result<(u64, u64), StoreError> {
+        let folder = self.to;
+        check_empty(folder)?;
+        // Most damage is found before anything is written.
+        self.backup.verify()?;
+        let created = !files::exists(folder)?;
+        files::create_folder(folder)?;
+        let lock = folder_lock::lock(folder)?;
+        let restored = self.to_locked_folder(folder);
+        if restored.is_err() && created {
+            remove_empty(folder);
+        }
+        drop(lock);
+        if restored.is_ok() {
+            write_state(folder, self.source);
+        }
+        restored
     }
-    restored
+
+    fn to_locked_folder(&self, folder: &Path) -> Result<(u64, u64), StoreError> {
+        check_empty(folder)?;
+        let staging = folder.join(STAGING);
+        if files::exists(&staging)? {
+            remove_placed(folder)?;
+            files::remove(&staging)?;
+        }
+        let staged = TempFolder::at(staging)?;
+        let (store, head) = self.unpack(staged.path())?;
+        let revision = store.snapshot().revision;
+        drop(store);
+        key_copies::complete(staged.path())?;
+        if let Err(error) = place(staged.path(), folder, head) {
+            // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
+            if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
+                std::mem::forget(staged);
+            }
+            return Err(error);
+        }
+        Ok((revision, head.position))
+    }
+
+    /// Unpacks the backup into a folder and verifies it, at the point in time if there is one. Returns the store, and its head.
+    fn unpack(&self, staging: &Path) -> Result<(Store, Head), StoreError> {
+        self.backup.unpack(staging)?;
+        let mut head = self.backup.head()?;
+        let mut store = open_unpacked(staging, self.to, head, self.source)?;
+        verify(&store)?;
+        if let Some(end) = self.point.map(|point| end_of(&store, point)).transpose()?
+            && end.position != head.position
+        {
+            let keyring = open_keys(staging, self.to, head.store, self.source)?;
+            head = cut(staging, &store, head, end, &keyring)?;
+            drop(store);
+            store = open_unpacked(staging, self.to, head, self.source)?;
+            verify(&store)?;
+        }
+        Ok((store, head))
+    }
 }
 
 /// Writes the state at the end of a restored log, which can be after the one in the backup. The log has it anyway. Nothing of the
@@ -121,59 +161,6 @@ fn remove_empty(folder: &Path) {
         let _ = files::remove(&folder.join(folder_lock::LOCK));
         let _ = fs::remove_dir(folder);
     }
-}
-
-/// Restores into a folder that is locked.
-fn restore_into(
-    backup: &BackupFile,
-    folder: &Path,
-    point: Option<PointInTime>,
-    source: &MasterKeySource,
-) -> Result<(u64, u64), StoreError> {
-    check_empty(folder)?;
-    let staging = folder.join(STAGING);
-    if files::exists(&staging)? {
-        remove_placed(folder)?;
-        files::remove(&staging)?;
-    }
-    let staged = TempFolder::at(staging)?;
-    let (store, head) = unpack(backup, staged.path(), folder, point, source)?;
-    let revision = store.snapshot().revision;
-    drop(store);
-    key_copies::complete(staged.path())?;
-    if let Err(error) = place(staged.path(), folder, head) {
-        // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
-        if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
-            std::mem::forget(staged);
-        }
-        return Err(error);
-    }
-    Ok((revision, head.position))
-}
-
-/// Unpacks a backup into a folder and verifies it, at a point in time if there is one. A master key that is kept beside the store is
-/// at `home`. Returns the store, and its head.
-fn unpack(
-    backup: &BackupFile,
-    staging: &Path,
-    home: &Path,
-    point: Option<PointInTime>,
-    source: &MasterKeySource,
-) -> Result<(Store, Head), StoreError> {
-    backup.unpack(staging)?;
-    let mut head = backup.head()?;
-    let mut store = open_unpacked(staging, home, head, source)?;
-    verify(&store)?;
-    if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
-        && end.position != head.position
-    {
-        let keyring = open_keys(staging, home, head.store, source)?;
-        head = cut(staging, &store, head, end, &keyring)?;
-        drop(store);
-        store = open_unpacked(staging, home, head, source)?;
-        verify(&store)?;
-    }
-    Ok((store, head))
 }
 
 /// Removes what a restore has put into a folder.
