@@ -321,16 +321,16 @@ fn address_of(address: &Path) -> Result<PostgresAddress, StoreError> {
 
 /// Whether questions are answered by a standby.
 fn is_standby(link: &DatabaseLink) -> Result<bool, StoreError> {
-    link.ask("read", |client| async move { client.query_one("SELECT pg_is_in_recovery()", &[]).await?.try_get(0) })
+    link.ask(|client| async move { client.query_one("SELECT pg_is_in_recovery()", &[]).await?.try_get(0) })
 }
 
 /// Reads the head of a store that is only looked at; none if there is no store.
 fn read_head(link: &DatabaseLink) -> Result<Option<HeadRow>, StoreError> {
-    let version = link.ask("read", |client| async move { schema::version(&client).await })?;
+    let version = link.ask(|client| async move { schema::version(&client).await })?;
     // What has no version was interrupted before it was a store.
     let Some(version) = version.filter(|version| *version > 0) else { return Ok(None) };
     schema::check(version, link.shown(), true)?;
-    let row = link.ask("read", |client| async move { client.query_opt(head::READ, &[]).await })?;
+    let row = link.ask(|client| async move { client.query_opt(head::READ, &[]).await })?;
     let head = row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()?;
     head.as_ref().map_or(Ok(()), |head| check_complete(head, link))?;
     Ok(head)
@@ -350,7 +350,7 @@ fn check_complete(head: &HeadRow, link: &DatabaseLink) -> Result<(), StoreError>
 fn saved_by(writer: Arc<StoreWriter>) -> SaveKeys {
     Box::new(move |bytes: &[u8]| {
         let bytes = bytes.to_vec();
-        writer.change("write to", move |client, epoch| {
+        writer.change(move |client, epoch| {
             let bytes = bytes.clone();
             async move {
                 let sql = "WITH held AS (SELECT 1 FROM edgewright.head WHERE epoch = $1 FOR SHARE) \

@@ -20,7 +20,7 @@ pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<Keyring, S
 
 /// Reads the wrapped keys of a store.
 pub(super) fn read(link: &DatabaseLink, over: &QuestionConnection) -> Result<Vec<u8>, StoreError> {
-    let keys = link.ask_over(over, "read", |client| async move {
+    let keys = link.ask_over(over, |client| async move {
         let row = client.query_opt("SELECT keys FROM edgewright.secrets", &[]).await?;
         row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
     })?;

@@ -164,12 +164,12 @@ impl DatabaseLink {
     }
 
     /// Runs a question of everybody.
-    pub(super) fn ask<T, Q>(&self, doing: &'static str, question: impl Fn(Arc<Client>) -> Q) -> Result<T, StoreError>
+    pub(super) fn ask<T, Q>(&self, question: impl Fn(Arc<Client>) -> Q) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.ask_over(&self.questions, doing, question)
+        self.ask_over(&self.questions, question)
     }
 
     /// Runs a question on a connection, which is opened again once if it was lost: whoever must not wait for others has one of
@@ -177,7 +177,6 @@ impl DatabaseLink {
     pub(super) fn ask_over<T, Q>(
         &self,
         connection: &QuestionConnection,
-        doing: &'static str,
         question: impl Fn(Arc<Client>) -> Q,
     ) -> Result<T, StoreError>
     where
@@ -196,7 +195,7 @@ impl DatabaseLink {
                 self.wait(question(client))
             }
         };
-        let answered = self.result_of(doing, done);
+        let answered = self.result_of("read", done);
         if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
             // It may be silent without being closed.
             connection.close();

@@ -38,7 +38,7 @@ impl PostgresCopy {
 
     fn write(&self, piece: StateRows) -> Result<(), StoreError> {
         let piece = Arc::new(piece);
-        self.writer.change("write to", |client, _| {
+        self.writer.change(|client, _| {
             let rows = Arc::clone(&piece);
             async move { client.execute(WRITE_STATE, &rows.parameters()).await }
         })
@@ -68,7 +68,7 @@ impl StoreCopy for PostgresCopy {
             }
         }
         pieces.into_iter().try_for_each(|piece| self.write(piece))?;
-        self.writer.change("write to", |client, epoch| async move {
+        self.writer.change(|client, epoch| async move {
             client.execute("UPDATE edgewright.head SET complete = true WHERE epoch = $1", &[&epoch]).await
         })
     }

@@ -63,7 +63,7 @@ impl HistoryQuestions {
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.link.ask_over(&self.over, "read", question)
+        self.link.ask_over(&self.over, question)
     }
 
     /// The database, as messages show it.

@@ -19,7 +19,7 @@ impl SidecarFiles for SharedFiles {
     fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.link.check_store()?;
         let name = name.to_owned();
-        let found = self.link.ask("read", move |client| {
+        let found = self.link.ask(move |client| {
             let name = name.clone();
             async move {
                 let row = client.query_opt("SELECT content FROM edgewright.files WHERE name = $1", &[&name]).await?;
@@ -32,7 +32,7 @@ impl SidecarFiles for SharedFiles {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let writer = self.writer.as_ref().map_err(StoreError::clone)?;
         let (name, bytes) = (name.to_owned(), bytes.to_vec());
-        writer.change("write to", move |client, epoch| {
+        writer.change(move |client, epoch| {
             let (name, bytes) = (name.clone(), bytes.clone());
             async move {
                 let sql = "WITH held AS (SELECT 1 FROM edgewright.head WHERE epoch = $1 FOR SHARE) \

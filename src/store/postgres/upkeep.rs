@@ -131,7 +131,7 @@ impl Upkeep {
         self.write_again(&client, tip, state, reseals)?;
         if reseals {
             let name = key.to_string();
-            self.writer.change("write to", move |client, epoch| {
+            self.writer.change(move |client, epoch| {
                 let name = name.clone();
                 async move {
                     let sql = "UPDATE edgewright.head SET data_key = $1 WHERE epoch = $2";

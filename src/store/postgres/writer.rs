@@ -270,7 +270,7 @@ impl StoreWriter {
 
     /// Says under which URL other servers reach this process.
     pub(super) fn advertise(&self, url: &str) -> Result<(), StoreError> {
-        self.change("write to", |client, epoch| {
+        self.change(|client, epoch| {
             let url = url.to_owned();
             async move { client.execute("UPDATE edgewright.head SET url = $1 WHERE epoch = $2", &[&url, &epoch]).await }
         })
@@ -327,11 +327,7 @@ impl StoreWriter {
 
     /// Makes a change that can be made twice, if this is still the writer. `change` returns how many rows it has changed: none
     /// if the head has another epoch.
-    pub(super) fn change<Q>(
-        &self,
-        doing: &'static str,
-        change: impl Fn(Arc<Client>, i64) -> Q,
-    ) -> Result<(), StoreError>
+    pub(super) fn change<Q>(&self, change: impl Fn(Arc<Client>, i64) -> Q) -> Result<(), StoreError>
     where
         Q: Future<Output = Result<u64, Error>> + Send + 'static,
     {
@@ -348,8 +344,8 @@ impl StoreWriter {
                     let error = failed.and_then(Result::err);
                     let may_pass = error.as_ref().is_none_or(|error| is_lost(error) || is_conflict(error));
                     if !may_pass || attempts == ATTEMPTS {
-                        let Some(error) = error else { return Err(unsure(self.link.silent(doing))) };
-                        let failed = self.link.failed(doing, &error);
+                        let Some(error) = error else { return Err(unsure(self.link.silent("write to"))) };
+                        let failed = self.link.failed("write to", &error);
                         return Err(if is_lost(&error) { unsure(failed) } else { failed });
                     }
                 }
