@@ -49,7 +49,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// must be within [`TOLERANCE`] of what was saved: it would be a jump otherwise, and nothing would age for a day.
 const SAVED_AFTER: SignedDuration = SignedDuration::from_mins(20);
 /// At most one of so many parts of what is kept is removed at once because of its age.
-const PARTS: usize = 4;
+const PARTS: u64 = 4;
 
 /// The time as a store knows it. Saved, so that each process continues from what earlier ones have seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,7 +176,7 @@ impl TrustedTime {
 }
 
 /// Returns how many of so many things can be removed at once because of their age.
-pub(crate) fn most_at_once(kept: usize) -> usize {
+pub(crate) fn most_at_once(kept: u64) -> u64 {
     (kept / PARTS).max(1)
 }
 

@@ -141,7 +141,7 @@ impl HistoryReader {
             let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
             // Removing a file without a record leaves no gap.
             if !exceeds && at.is_some() {
-                let most = most_at_once(usize::try_from(tip.position - first).unwrap_or(usize::MAX)) as u64;
+                let most = most_at_once(tip.position - first);
                 let is_part = end.start.position == first || end.tip.position - first <= most;
                 let later = parts.get(number..).unwrap_or_default();
                 if !is_part || !self.is_old(later, retention.age, moment)? {

@@ -1,7 +1,7 @@
 //! The files of a store's folder: their names, and how they are created and made durable.
 
 use std::fs::{self, DirBuilder, File, FileType};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,8 @@ impl Part {
     }
 }
 
+/// The size of a trial write: more than most commits.
+const PROBE_BYTES: usize = 1 << 18;
 /// The help for a path that is a file.
 const NO_FOLDER: &str = "a store is a folder: set --store to that of your store";
 
@@ -179,4 +181,12 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
         if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
     };
     files::if_exists(fs::symlink_metadata(path).and_then(remove)).map(drop).doing("remove", path)
+}
+
+/// Tries whether a full disk has room again: whether a file of some size can be written durably.
+pub(crate) fn probe(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join("probe.tmp");
+    let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
+    let removed = remove(&path);
+    written.and(removed)
 }

@@ -17,7 +17,7 @@ use crate::store::commit::header::Retention;
 use crate::store::database::history_reader::HistoryReader;
 use crate::store::database::state::{self, Access, StateIdentity};
 use crate::store::disk::files::{self, Part};
-use crate::store::disk::{folder_lock, sidecar_files, write_probe};
+use crate::store::disk::{folder_lock, sidecar_files};
 use crate::store::engine::{BatchEdit, Engine, History, OnDisk, State, StateRecords, Statistics};
 use crate::store::error::{Doing, StoreError};
 use crate::store::log::appender::LogAppender;
@@ -213,7 +213,7 @@ impl Engine for FolderEngine {
     }
 
     fn probe(&self) -> Result<(), StoreError> {
-        write_probe::probe(&self.folder)
+        files::probe(&self.folder)
     }
 
     fn statistics(&self) -> Statistics {

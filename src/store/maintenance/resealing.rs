@@ -152,7 +152,7 @@ impl Resealing {
     pub(crate) fn destroy_unused(&self, used: &BTreeSet<KeyId>, moment: TrustedMoment) -> Result<bool, StoreError> {
         let forgets = self.keyring.has_expired(Timestamp::MIN);
         let former = self.keyring.former();
-        let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
+        let most = if forgets { former.len() } else { most_at_once(former.len() as u64) as usize };
         let may_go: BTreeSet<KeyId> =
             former.iter().map(|key| key.id).filter(|id| !used.contains(id)).take(most).collect();
         self.keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;

@@ -249,7 +249,7 @@ impl Upkeep {
         // One record always stays.
         let last = tip.position.saturating_sub(1);
         let over = too_many.max(too_large).min(last);
-        let most = most_at_once(usize::try_from(tip.position.saturating_sub(kept)).unwrap_or(usize::MAX)) as u64;
+        let most = most_at_once(tip.position.saturating_sub(kept));
         let too_old = old.min(kept.saturating_add(most)).min(last);
         let (end, has_aged) = (over.max(too_old), too_old > over.max(kept));
         if end <= kept {
