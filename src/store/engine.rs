@@ -32,7 +32,7 @@
 //! | `on_disk`, `backup` | A fingerprint of all files, and the open files | Nothing: a copy in a folder is backed up |
 //! | `sidecar_files` | Nothing: they are files beside the log | `SELECT` and `INSERT` of `files` |
 //! | `is_shared` | No | Yes |
-//! | `followed_writer`, `batches_after`, `forgotten` | Nothing | `SELECT` of `head` and of the lock of the writer; then of `commits` and `entries` after a position, and of the tombstones in `state` |
+//! | `followed_writer`, `batches_after` | Nothing | `SELECT` of `head` and of the lock of the writer; then of `commits` and `entries` after a position, and of the tombstones in `state` |
 //! | `advertise` | Nothing | `UPDATE head` with the URL |
 //! | `stands_in_since` | Only a local copy that answers for a database (`stand_in`) | Nothing |
 
@@ -260,14 +260,10 @@ pub trait Engine: Send + Sync {
     /// of them is kept.
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError>;
 
-    /// Returns what another process has appended after a position, in order: all of it, or the first batches.
-    fn batches_after(&self, _known: Tip) -> Result<Vec<Batch>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// Returns what the process that writes has forgotten since the last call, as of the last [`Engine::batches_after`].
-    fn forgotten(&self) -> Result<Forgotten, StoreError> {
-        Ok(Forgotten::default())
+    /// Returns what another process has appended after a position, in order: all of it, or the first batches. Also returns what it
+    /// has forgotten since the last call.
+    fn batches_after(&self, _known: Tip) -> Result<(Vec<Batch>, Forgotten), StoreError> {
+        Ok(Default::default())
     }
 
     /// Returns the process that writes, if this one only follows it.

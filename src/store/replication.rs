@@ -98,8 +98,8 @@ impl Store {
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
     pub(crate) fn catch_up(&self) -> Result<bool, StoreError> {
         let (known, asked) = (self.queue.lock().durable, Instant::now());
-        let batches = self.engine.batches_after(known)?;
-        self.forget_too()?;
+        let (batches, forgotten) = self.engine.batches_after(known)?;
+        self.forget_too(forgotten);
         let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
         for batch in &batches {
             if !end.leads_to(batch) {
@@ -129,8 +129,7 @@ impl Store {
     }
 
     /// Forgets what the process that writes has forgotten.
-    fn forget_too(&self) -> Result<(), StoreError> {
-        let Forgotten { secrets, tombstones } = self.engine.forgotten()?;
+    fn forget_too(&self, Forgotten { secrets, tombstones }: Forgotten) {
         if secrets {
             self.forget_secrets();
         }
@@ -140,7 +139,6 @@ impl Store {
             self.current.store(Arc::clone(&state));
             queue.tip = state;
         }
-        Ok(())
     }
 }
 
@@ -187,7 +185,7 @@ mod tests {
             self.log.statistics()
         }
 
-        fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        fn batches_after(&self, known: Tip) -> Result<(Vec<Batch>, Forgotten), StoreError> {
             let mut batches = self.log.load()?.batches;
             batches.retain(|batch| batch.position > known.position);
             if self.is_other.load(Ordering::SeqCst) {
@@ -195,11 +193,7 @@ mod tests {
             }
             // The rest is there the next time.
             batches.truncate(2);
-            Ok(batches)
-        }
-
-        fn forgotten(&self) -> Result<Forgotten, StoreError> {
-            Ok(std::mem::take(&mut *self.forgotten.lock()))
+            Ok((batches, std::mem::take(&mut *self.forgotten.lock())))
         }
 
         fn followed_writer(&self) -> Option<FollowedWriter> {

@@ -173,7 +173,7 @@ fn open_source(from: &Path, source: &MasterKeySource) -> Result<(Store, Option<P
 /// has committed.
 fn check_unwritten(store: &Store, from: &Path, primary: &PostgresEngine) -> Result<(), StoreError> {
     // Only a poll tells whether the lock of the writer is free.
-    let is_behind = !primary.batches_after(store.durable_state().1)?.is_empty();
+    let is_behind = !primary.batches_after(store.durable_state().1)?.0.is_empty();
     let found = match primary.followed_writer() {
         Some(writer) if writer.gone_since.is_none() => format!("is in use by another process: {}", writer.name),
         Some(writer) if is_behind => format!("was written meanwhile by another process: {}", writer.name),

@@ -240,11 +240,11 @@ impl Engine for PostgresEngine {
         Ok(())
     }
 
-    fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
-        let Some(follower) = &self.follower else { return Ok(Vec::new()) };
-        let (head, batches) = follower.batches_after(known, &self.keyring)?;
+    fn batches_after(&self, known: Tip) -> Result<(Vec<Batch>, Forgotten), StoreError> {
+        let Some(follower) = &self.follower else { return Ok(Default::default()) };
+        let (head, batches, forgotten) = follower.batches_after(known, &self.keyring)?;
         self.oldest.store(head.kept.position + 1, Ordering::Relaxed);
-        Ok(batches)
+        Ok((batches, forgotten))
     }
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
@@ -257,10 +257,6 @@ impl Engine for PostgresEngine {
 
     fn advertise(&self, url: &str) -> Result<(), StoreError> {
         self.writer.as_ref().map_or(Ok(()), |it| it.writer.advertise(url))
-    }
-
-    fn forgotten(&self) -> Result<Forgotten, StoreError> {
-        self.follower.as_ref().map_or_else(|| Ok(Forgotten::default()), Follower::forgotten)
     }
 
     fn history(&self) -> &dyn History {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio_postgres::Row;
@@ -49,11 +49,8 @@ pub(super) struct Follower {
     writer: Lock<FollowedWriter>,
     /// The version of the row with the wrapped data keys when they were read.
     keys: Lock<Option<String>>,
-    /// Whether data keys were destroyed since somebody asked.
-    has_lost_keys: AtomicBool,
-    /// After which commit the history began at the last poll, and when the tombstones were read.
+    /// After which commit the history began when the tombstones were read.
     kept: AtomicU64,
-    kept_read: AtomicU64,
     /// When a connection to a standby was last closed.
     standby_left: Lock<Option<Instant>>,
 }
@@ -68,9 +65,7 @@ impl Follower {
             history: HistoryQuestions { link, over },
             writer: Lock::new(writer),
             keys: Lock::default(),
-            has_lost_keys: AtomicBool::new(false),
             kept: AtomicU64::new(head.kept.position),
-            kept_read: AtomicU64::new(head.kept.position),
             standby_left: Lock::default(),
         }
     }
@@ -88,8 +83,13 @@ impl Follower {
         StoreError::new(Code::NotTheWriter, message).help(help)
     }
 
-    /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
-    pub(super) fn batches_after(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
+    /// Polls the head and the lock of the writer. Returns the head, the next commits after the known end, and what the writer has
+    /// forgotten since the last time.
+    pub(super) fn batches_after(
+        &self,
+        known: Tip,
+        keyring: &Keyring,
+    ) -> Result<(HeadRow, Vec<Batch>, Forgotten), StoreError> {
         let ((head, keys), shown) = (self.poll(keyring.store())?, self.history.shown());
         let HeadRow { tip, kept, .. } = head;
         if kept.position > known.position {
@@ -102,33 +102,26 @@ impl Follower {
         let has_new = tip.position > known.position;
         let batches =
             if has_new { self.history.page(known.position, tip.position, Columns::Ignored)? } else { Vec::new() };
+        let has_same_start = kept.position == self.kept.load(Ordering::Relaxed);
+        let tombstones = if has_same_start { None } else { Some(self.tombstones()?) };
         // They were read after the head, and the keys that commits need are saved before them.
-        self.renew_keys(keyring, keys)?;
+        let secrets = self.renew_keys(keyring, keys)?;
         self.kept.store(kept.position, Ordering::Relaxed);
         self.writer.lock().seen = Instant::now();
-        Ok((head, batches))
+        Ok((head, batches, Forgotten { secrets, tombstones }))
     }
 
-    /// The data that the writer has forgotten since the last call.
-    pub(super) fn forgotten(&self) -> Result<Forgotten, StoreError> {
-        let secrets = self.has_lost_keys.swap(false, Ordering::Relaxed);
-        let kept = self.kept.load(Ordering::Relaxed);
-        if kept == self.kept_read.load(Ordering::Relaxed) {
-            return Ok(Forgotten { secrets, tombstones: None });
-        }
-        // The writer drops them before it moves the beginning of the history.
+    /// The keys of the tombstones that are left. The writer drops others before it moves the beginning of the history.
+    fn tombstones(&self) -> Result<BTreeSet<String>, StoreError> {
         let rows = self.history.ask(|client| async move {
             let sql = "SELECT key FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea";
             client.query(sql, &[]).await
-        });
-        let rows = rows.inspect_err(|_| self.has_lost_keys.store(secrets, Ordering::Relaxed))?;
+        })?;
         let key = |row: &Row| -> Option<String> {
             let key = String::from_utf8(row.try_get(0).ok()?).ok()?;
             key.starts_with(DELETED).then_some(key)
         };
-        let tombstones = Some(rows.iter().filter_map(key).collect());
-        self.kept_read.store(kept, Ordering::Relaxed);
-        Ok(Forgotten { secrets, tombstones })
+        Ok(rows.iter().filter_map(key).collect())
     }
 
     /// Polls the head, which must be that of a store, and the version of the row with the data keys. Nothing of another one is noted.
@@ -179,19 +172,16 @@ impl Follower {
         }
     }
 
-    /// Takes in the data keys if the writer has changed them since a version of their row.
-    fn renew_keys(&self, keyring: &Keyring, version: Option<String>) -> Result<(), StoreError> {
+    /// Takes in the data keys if the writer has changed them since a version of their row. Returns whether some were destroyed.
+    fn renew_keys(&self, keyring: &Keyring, version: Option<String>) -> Result<bool, StoreError> {
         let mut known = self.keys.lock();
         if version.is_some() && *known == version {
-            return Ok(());
+            return Ok(false);
         }
         let before = usable(keyring);
         keys::renew(keyring, &keys::read(&self.history.link, &self.history.over)?, self.history.shown())?;
-        if !before.is_subset(&usable(keyring)) {
-            self.has_lost_keys.store(true, Ordering::Relaxed);
-        }
         *known = version;
-        Ok(())
+        Ok(!before.is_subset(&usable(keyring)))
     }
 }
 
