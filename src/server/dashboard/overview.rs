@@ -8,7 +8,7 @@ use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
 use super::elements::{DAY, HOUR, Tone, author, badge, commit, more, nothing, source_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::search;
+use super::revisions::{search, unavailable};
 use super::sources::{card, last_attempts, suspended_by, unknown};
 use super::{certificates, drift, keys, revisions, server_health};
 use crate::server::http::api_error::ApiError;
@@ -54,7 +54,8 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
     let is_broken =
         |view: &&SourceView| !request.lacks_writer && view.is_followed() && view.state != SourceState::Synced;
     let (broken, synced): (Vec<&SourceView>, Vec<&SourceView>) = sources.iter().partition(is_broken);
-    let attempts = last_attempts(request)?;
+    // The last changes say if the history is unavailable.
+    let attempts = last_attempts(request)?.unwrap_or_default();
     Ok(html! {
         @if request.lacks_writer { (unknown()) }
         @else if sources.is_empty() { (nothing("No sources yet. Apply manifests, or follow a repository.")) }
@@ -90,13 +91,16 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     let since = |seconds: i64| request.now.as_second().saturating_sub(seconds);
     let (an_hour_ago, yesterday) = (since(HOUR), since(DAY));
     let mut headers: Vec<CommitHeader> = Vec::new();
-    search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
+    let end = search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
         if headers.len() >= FEWEST_ATTEMPTS && record.at.as_second() < yesterday {
             return ControlFlow::Break(());
         }
         headers.push(record);
         ControlFlow::Continue(())
     })?;
+    if end.is_none() {
+        return Ok(unavailable());
+    }
     let is_recent = |(place, header): &(usize, &CommitHeader)| {
         *place < FEWEST_ATTEMPTS || *place < MOST_ATTEMPTS && header.at.as_second() >= an_hour_ago
     };

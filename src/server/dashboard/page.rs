@@ -4,6 +4,7 @@ use axum::http::request::Parts;
 use axum::routing::{MethodRouter, get};
 use maud::{Markup, html};
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::timeout;
 
 use super::access_effect::AccessEffect;
@@ -17,6 +18,7 @@ use crate::server::http::page::AT;
 use crate::server::operations::checks::path_parameters;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
+use crate::store::history::if_available;
 
 pub(super) use super::layout::PageContent;
 
@@ -101,6 +103,8 @@ pub(super) struct PageRequest {
     cancel: Cancel,
     /// The revisions whose effects the page lacks.
     lacking_effects: Lock<BTreeSet<u64>>,
+    /// Whether the history was found to be unavailable.
+    lacks_history: AtomicBool,
     /// The place of an earlier state.
     _earlier: Option<WorkPlace>,
 }
@@ -177,6 +181,19 @@ impl PageRequest {
     /// The store.
     pub(super) fn store(&self) -> &Store {
         &self.app.served.store
+    }
+
+    /// Reads a part of the history; none while that is unavailable. A page does not wait twice for a database that does not answer.
+    pub(super) fn read_history<T>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        if self.lacks_history.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let found = if_available(read(self.store()))?;
+        self.lacks_history.store(found.is_none(), Ordering::Relaxed);
+        Ok(found)
     }
 
     /// The links to the forge of a source.
@@ -318,6 +335,7 @@ pub(super) async fn admitted(
         query,
         cancel: Cancel::default(),
         lacking_effects: Lock::default(),
+        lacks_history: AtomicBool::new(false),
         _earlier: earlier,
     };
     Ok(Some((request, renewed)))

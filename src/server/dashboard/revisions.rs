@@ -51,9 +51,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         ControlFlow::Continue(())
     })?;
     let next = match end {
-        SearchEnd::Complete => None,
-        SearchEnd::Stopped => items.last().map(|last| last.id.clone()),
-        SearchEnd::Exhausted(position) => Some(position.to_string()),
+        None | Some(SearchEnd::Complete) => None,
+        Some(SearchEnd::Stopped) => items.last().map(|last| last.id.clone()),
+        Some(SearchEnd::Exhausted(position)) => Some(position.to_string()),
     };
     let body = html! {
         (filters("Revisions", &html! {
@@ -62,7 +62,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (field(request, "Resource", "resource", "/edges/https/edghts_…"))
             (choice(request, "Outcome", "outcome", &OUTCOMES))
         }))
-        @if !items.is_empty() { (timeline(request, &items)) }
+        @if end.is_none() { (unavailable()) }
+        @else if !items.is_empty() { (timeline(request, &items)) }
         @else if request.is_selecting() { (nothing("No matching attempt.")) }
         @else { (nothing("Nothing has been applied yet.")) }
         (pager(request, "before", before == u64::MAX, next, "Older"))
@@ -70,22 +71,29 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(PageContent { title: "Revisions".to_owned(), section: "Revisions", body })
 }
 
-/// Visits the records that a filter selects before a position, newest first, until the client goes. At most so many are read.
+/// The notice in place of what comes from a history that is unavailable.
+pub(super) fn unavailable() -> Markup {
+    html! { p { (badge(Tone::Warning, "warning")) " The history is unavailable: no connection to the database." } }
+}
+
+/// Visits the records that a filter selects before a position, newest first, until the client goes. At most so many are read. Returns
+/// none if the history is unavailable.
 pub(super) fn search(
     request: &PageRequest,
     filter: &HistoryFilter,
     before: u64,
     most: u64,
     visit: &mut dyn FnMut(CommitHeader) -> ControlFlow<()>,
-) -> Result<SearchEnd, StoreError> {
+) -> Result<Option<SearchEnd>, StoreError> {
     let search = HistorySearch { filter, before, batch: RECORDS, most };
-    request.store().search(&search, &|| request.is_cancelled(), visit)
+    request.read_history(|store| store.search(&search, &|| request.is_cancelled(), visit))
 }
 
 /// The changes of some resources, newest first. `what` names these where there are none.
 pub(super) fn changes_of(request: &PageRequest, paths: &[String], what: &str) -> Result<Markup, ApiError> {
     let before = request.number("before").unwrap_or(u64::MAX);
-    let commits = request.store().changes_of(paths, before, COMMITS)?;
+    let commits = request.read_history(|store| store.changes_of(paths, before, COMMITS))?;
+    let Some(commits) = commits else { return Ok(unavailable()) };
     let next = commits.last().filter(|_| commits.len() == COMMITS).map(|(header, _)| header.position.to_string());
     Ok(html! {
         @if commits.is_empty() { (nothing(&format!("The history has no change to this {what}: the {what} is older than the history."))) }

@@ -26,9 +26,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let route = entry.spec_as::<HttpsEdgeRoute>().ok_or_else(missing)?;
     let parent = key.parent_key().and_then(|edge| request.snapshot.get(&edge)).ok_or_else(missing)?;
     let edge_spec = parent.spec_as::<HttpsEdge>().ok_or_else(missing)?;
-    let origin = ResourceOrigin::find(request.store(), entry, "")?;
-    let blame = request.store().blame(&key)?.map(|blame| ResourceBlame::new(&key, blame, &request.snapshot));
-    let fields = blame.map(|blame| blame.fields).unwrap_or_default();
+    let provenance = request.read_history(|store| ResourceOrigin::provenance(store, entry))?;
+    let origin = ResourceOrigin::new(&request.store().snapshot(), entry, "", provenance);
+    let blame = request.read_history(|store| store.blame(&key))?.flatten();
+    let fields = blame.map(|blame| ResourceBlame::new(&key, blame, &request.snapshot).fields).unwrap_or_default();
     let forge = request.forge(&origin.source);
     let by_hand = drift::of_resource(request, &origin.source, &key.path());
     let protected = locks(Some(parent), entry);

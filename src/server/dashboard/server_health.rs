@@ -93,12 +93,16 @@ fn ready(request: &PageRequest) -> Markup {
 /// The state of the server in a few lines, the readiness first.
 pub(super) fn summary(request: &PageRequest) -> Markup {
     let store = request.store();
+    // It tries what does not work at present, and so tells how the store is.
+    let ready = ready(request);
+    let is_away = store.stands_in_since().is_some() || store.health().is_ok() && store.outage().is_some();
     let statistics = store.statistics();
     let writer = store.followed_writer();
     let facts = facts(&[
         (
             "Store",
             html! { @match store.health() {
+                _ if is_away => (badge(Tone::Bad, "reads only: no connection to the database")),
                 Ok(()) => (badge(Tone::Good, "writable")),
                 Err(_) if writer.is_some() => (badge(Tone::Neutral, "another server writes")),
                 Err(_) => (badge(Tone::Bad, "not writable")),
@@ -125,7 +129,7 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
         ),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
     ]);
-    html! { (ready(request)) (facts) }
+    html! { (ready) (facts) }
 }
 
 /// The gateways that have read from this server, those that are behind first.

@@ -8,7 +8,7 @@ use super::actions::source_actions;
 use super::drift;
 use super::elements::{commit, counted, due, facts, more, nothing, revision_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::{search, timeline};
+use super::revisions::{search, timeline, unavailable};
 use super::sources::{card, finding, unknown};
 use crate::model::Author;
 use crate::model::key::segment;
@@ -28,7 +28,9 @@ const MOST_RECORDS: u64 = 1000;
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let name = request.parameter(0);
     let source = view(&request.app, &request.snapshot, name)?;
-    let (attempts, applied) = attempts(request, name)?;
+    let attempts = attempts(request, name)?;
+    let lacks_history = attempts.is_none();
+    let (attempts, applied) = attempts.unwrap_or_default();
     let (forge, attempted) = (request.forge(name), source.attempted_commit().to_owned());
     let body = html! {
         @if request.lacks_writer { (unknown()) }
@@ -44,7 +46,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         h2 { "Changed by hand" }
         (drift::of_source(request, &source))
         h2 { "Last attempts" }
-        @if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
+        @if lacks_history { (unavailable()) }
+        @else if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
         (timeline(request, &attempts))
         p { a href={ (request.root) "revisions?source=" (segment(name)) } { "All attempts of this source" } }
     };
@@ -52,10 +55,13 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 }
 
 /// The last attempts of a source, and the last one that made a revision.
-fn attempts(request: &PageRequest, source: &str) -> Result<(Vec<HistoryItem>, Option<HistoryItem>), ApiError> {
+type Attempts = (Vec<HistoryItem>, Option<HistoryItem>);
+
+/// Finds the attempts of a source; none if the history is unavailable.
+fn attempts(request: &PageRequest, source: &str) -> Result<Option<Attempts>, ApiError> {
     let filter = HistoryFilter { source: Some(source.to_owned()), ..HistoryFilter::default() };
     let (mut items, mut applied) = (Vec::new(), None);
-    search(request, &filter, u64::MAX, MOST_RECORDS, &mut |record| {
+    let end = search(request, &filter, u64::MAX, MOST_RECORDS, &mut |record| {
         let item = || HistoryItem::from_header(&record, "", &request.snapshot);
         if applied.is_none() && record.revision.is_some() && matches!(record.author, Author::Source { .. }) {
             applied = Some(item());
@@ -66,7 +72,7 @@ fn attempts(request: &PageRequest, source: &str) -> Result<(Vec<HistoryItem>, Op
         let is_enough = items.len() == ATTEMPTS && applied.is_some();
         if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok((items, applied))
+    Ok(end.map(|_| (items, applied)))
 }
 
 /// Where the manifests are, and when they were read and applied. `applied` made the last revision of the source.

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, owner, source_link, time};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::search;
+use super::revisions::{search, unavailable};
 use crate::model::Severity;
 use crate::plan::format::json::Item;
 use crate::reconcile::sources::forge_links::ForgeLinks;
@@ -29,9 +29,12 @@ const MOST_RECORDS: u64 = 500;
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let views = views(&request.app, &request.snapshot, None);
     let attempts = last_attempts(request)?;
+    let lacks_history = attempts.is_none();
+    let attempts = attempts.unwrap_or_default();
     let body = html! {
         @if request.lacks_writer { (unknown()) }
         @else if views.is_empty() { (nothing(NONE)) }
+        @if lacks_history { (unavailable()) }
         @if !views.is_empty() { h2 { (number_of(views.len(), "source")) } }
         @for view in &views { (card(request, view, attempts.get(&view.name))) }
     };
@@ -43,10 +46,10 @@ pub(super) fn unknown() -> Markup {
     html! { p { (badge(Tone::Warning, "unknown: the server that writes does not answer")) } }
 }
 
-/// The newest attempt of each source among the newest records.
-pub(super) fn last_attempts(request: &PageRequest) -> Result<HashMap<String, HistoryItem>, ApiError> {
+/// The newest attempt of each source among the newest records; none if the history is unavailable.
+pub(super) fn last_attempts(request: &PageRequest) -> Result<Option<HashMap<String, HistoryItem>>, ApiError> {
     let mut found: HashMap<String, HistoryItem> = HashMap::new();
-    search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
+    let end = search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
         if let Author::Source { source, .. } = &record.author
             && !found.contains_key(source)
         {
@@ -54,7 +57,7 @@ pub(super) fn last_attempts(request: &PageRequest) -> Result<HashMap<String, His
         }
         ControlFlow::Continue(())
     })?;
-    Ok(found)
+    Ok(end.map(|_| found))
 }
 
 /// How a state looks.

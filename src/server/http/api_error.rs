@@ -38,6 +38,9 @@ pub(in crate::server) const TAKEOVER: u64 = 5;
 const INTERNAL: &str = "internal error while handling the request";
 /// After how many seconds the database of a store may be back.
 const STORE_RETRY: u64 = 5;
+/// The message while the database of a store does not answer.
+const STORE_UNAVAILABLE: &str = "the database of the store does not answer: changes and the history are unavailable \
+                                 until it is back; other reads are answered";
 
 impl ApiError {
     /// Creates the error of one fault.
@@ -199,8 +202,10 @@ impl From<StoreError> for ApiError {
         }
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
-        let failed = Self::with_code(error.code, "the store failed");
-        if error.code == Code::StoreUnavailable { failed.retry_after(STORE_RETRY) } else { failed }
+        if error.code == Code::StoreUnavailable {
+            return Self::with_code(error.code, STORE_UNAVAILABLE).retry_after(STORE_RETRY);
+        }
+        Self::with_code(error.code, "the store failed")
     }
 }
 

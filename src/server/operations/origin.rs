@@ -9,6 +9,7 @@ use axum::extract::Path;
 use super::history::document::HistoryAuthor;
 use crate::server::handler_prelude::*;
 use crate::store::Provenance;
+use crate::store::history::if_available;
 use crate::syntax::text::key_of_token;
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))
@@ -47,14 +48,29 @@ pub(crate) struct ResourceOrigin {
     pub changed_at: String,
     /// The author of that revision.
     pub changed_by: HistoryAuthor,
+    /// Whether the history is unavailable, because the database of the store does not answer. If so, everything from
+    /// `file` on is empty or null.
+    #[serde(default)]
+    pub history_unavailable: bool,
 }
 
 impl ResourceOrigin {
-    /// Finds the origin of a resource in the history.
+    /// Finds the origin of a resource, without what comes from the history while that is unavailable.
     pub(crate) fn find(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
-        let state = store.snapshot();
+        let found = if_available(Self::provenance(store, entry))?;
+        Ok(Self::new(&store.snapshot(), entry, base_url, found))
+    }
+
+    /// Finds what the history has about the origin of a resource.
+    pub(crate) fn provenance(store: &Store, entry: &Entry) -> Result<Provenance, StoreError> {
+        store.provenance(&entry.key, entry.claim.as_deref().map(|claim| claim.source.as_str()))
+    }
+
+    /// The origin of a resource. `found` is what the history has, if it is available.
+    pub(crate) fn new(state: &Snapshot, entry: &Entry, base_url: &str, found: Option<Provenance>) -> Self {
         let (key, claim) = (&entry.key, entry.claim.as_deref());
-        let Provenance { changed, applied } = store.provenance(key, claim.map(|claim| claim.source.as_str()))?;
+        let history_unavailable = found.is_none();
+        let Provenance { changed, applied } = found.unwrap_or_default();
         let (set, declared_at) = applied.map_or((None, None), |(set, declared_at)| (Some(set), declared_at));
         let (file, line) = declared_at.map(|place| file_and_line(&place)).unwrap_or_default();
         let commit = match set.as_ref().map(|set| &set.author) {
@@ -62,7 +78,7 @@ impl ResourceOrigin {
             _ => String::new(),
         };
         let path = key.path();
-        Ok(Self {
+        Self {
             id: key.id.to_string(),
             kind: key.kind.to_string(),
             uri: format!("{base_url}{path}"),
@@ -76,8 +92,9 @@ impl ResourceOrigin {
             applied_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
             changed_revision: changed.as_ref().map(|set| set.revision),
             changed_at: changed.as_ref().map(|set| set.at.to_string()).unwrap_or_default(),
-            changed_by: changed.map(|set| HistoryAuthor::new(&set.author, &state)).unwrap_or_default(),
-        })
+            changed_by: changed.map(|set| HistoryAuthor::new(&set.author, state)).unwrap_or_default(),
+            history_unavailable,
+        }
     }
 }
 

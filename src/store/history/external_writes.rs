@@ -64,7 +64,7 @@ impl Baseline {
 }
 
 /// Where a resource came from, and what changed it last.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Provenance {
     /// The last change of the resource; none if that is no longer in the history.
     pub changed: Option<SetBy>,
@@ -130,7 +130,7 @@ impl Store {
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
-        let mut found = Provenance { changed: None, applied: None };
+        let mut found = Provenance::default();
         self.resource_history(&key.path(), u64::MAX, None, &mut |header, entry| {
             let Some(revision) = header.revision else { return Ok(ControlFlow::Continue(())) };
             let set = SetBy { revision, at: header.at, author: header.author.clone() };

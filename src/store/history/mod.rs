@@ -56,3 +56,17 @@ pub(crate) mod records;
 pub(crate) mod resource_history;
 pub(crate) mod rewind;
 pub(crate) mod select;
+
+use crate::model::Code;
+use crate::store::error::StoreError;
+
+/// Returns what was read from the history; none if the history is in a database that does not answer. Other reads go on then.
+pub(crate) fn if_available<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error) if error.code == Code::StoreUnavailable => {
+            tracing::warn!(code = %error.code, reason = %error, "the history is unavailable");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}

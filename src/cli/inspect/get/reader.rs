@@ -266,15 +266,20 @@ impl ResourceReader {
             let message = format!("`wide` shows up to {MOST_WIDE} resources (found {})", found.len());
             return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
         }
+        let mut is_incomplete = false;
         for listed in found {
             // A resource that is deleted meanwhile has no origin.
             let origin = self.origin(&listed.key)?;
+            is_incomplete |= origin.as_ref().is_some_and(|origin| origin.history_unavailable);
             let Value::Object(fields) = &mut listed.body else { continue };
             let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
             let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
             fields.insert("source".into(), source.into());
             fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
             fields.insert("commit".into(), short_commit(&commit).into());
+        }
+        if is_incomplete {
+            say("The history is unavailable: no connection to the database. Files and commits are not shown.");
         }
         Ok(())
     }
