@@ -48,8 +48,8 @@ pub(crate) struct ResourceOrigin {
     pub changed_at: String,
     /// The author of that revision.
     pub changed_by: HistoryAuthor,
-    /// Whether the history is unavailable, because the database of the store does not answer. If so, everything from
-    /// `file` on is empty or null.
+    /// Whether the history is unavailable, because the database of the store does not answer. If so, the fields from
+    /// `file` to `changed_by` are empty or null.
     #[serde(default)]
     pub history_unavailable: bool,
 }

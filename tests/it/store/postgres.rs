@@ -5,6 +5,7 @@
 mod backups;
 mod history;
 mod outages;
+mod reads;
 mod refusals;
 mod standbys;
 mod state;

@@ -6,13 +6,25 @@ use std::{
     process::Command,
 };
 
-use super::program::{Folder, Run, Serve, finish};
+use super::{
+    http::http,
+    program::{Folder, Run, Serve, finish},
+};
 
 /// The file of contexts.
 pub(crate) const CONTEXTS: &str = "config/edgewright/contexts.yaml";
 
 pub(crate) fn url(serve: &Serve) -> String {
     format!("http://{}", serve.address)
+}
+
+/// Signs in to the dashboard of a server, and returns the cookie.
+pub(crate) fn signed_in(serve: &Serve, token: &str) -> String {
+    let origin = url(serve);
+    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = http(&serve.address, "POST", "/ui/sign-in", &form, &format!("token={token}"));
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    answer.header("set-cookie")[0].split(';').next().unwrap().to_owned()
 }
 
 /// A command of a user who has contexts and no variables.

@@ -18,6 +18,7 @@ use crate::{
         postgres::Postgres,
         program::{Folder, Serve, until, within},
         sources::repository,
+        users::signed_in,
     },
 };
 
@@ -28,15 +29,6 @@ fn reconciliation(source: &str, dry_run: bool) -> String {
          spec: {{hostports: ['{source}.example.com:443']}}\\n"
     );
     format!(r#"{{"source":"{source}","dry_run":{dry_run},"files":[{{"name":"a.yaml","text":"{text}"}}]}}"#)
-}
-
-/// Signs in to the dashboard of a server, and returns the cookie.
-fn signed_in(serve: &Serve, token: &str) -> String {
-    let origin = format!("http://{}", serve.address);
-    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
-    let answer = http(&serve.address, "POST", "/ui/sign-in", &form, &format!("token={token}"));
-    assert_eq!(answer.status, 303, "{}", answer.body);
-    answer.header("set-cookie")[0].split(';').next().unwrap().to_owned()
 }
 
 #[test]
