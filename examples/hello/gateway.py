@@ -47,13 +47,14 @@ def main() -> int:
     parser.add_argument("backends", nargs="*", default=["bkd_hello"], metavar="BACKEND", help="IDs of the backends to start")
     parser.add_argument("--server", default=os.environ.get("EDGEWRIGHT_SERVER", "http://127.0.0.1:8484"), metavar="URL")
     parser.add_argument("--token-file", default="gateway.token", help="token of a key with the role gateway")
+    parser.add_argument("--nginx", default="nginx", metavar="PROGRAM", help="the nginx program")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="edgewright-hello-") as scratch:
         mapping = Path(scratch) / "mapping.json"
         mapping.write_text(json.dumps({"backends": {backend: start(backend) for backend in options.backends}}))
         return follow([
             f"--server={options.server}", f"--token-file={options.token_file}",
-            f"--mapping={mapping}", f"--folder={scratch}/nginx", "--stop-nginx",
+            f"--mapping={mapping}", f"--folder={scratch}/nginx", f"--nginx={options.nginx}", "--stop-nginx",
         ])
 
 

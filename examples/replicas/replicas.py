@@ -40,6 +40,14 @@ def postgres_programs() -> Path:
     raise Failed("PostgreSQL is not installed: initdb, postgres and psql are neither in PATH nor in /usr/lib/postgresql")
 
 
+def existing(program: str, option: str) -> str:
+    """Returns the absolute path of a program: the servers run in another folder."""
+    path = shutil.which(program)
+    if path is None:
+        raise Failed(f"{program} does not exist: build it, or name another with {option}")
+    return str(Path(path).absolute())
+
+
 def free_ports(count: int) -> list[int]:
     """Returns ports on which nothing listens."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
@@ -174,7 +182,7 @@ class Balancer:
     """nginx, which passes requests on to the replicas that it is told of."""
 
     def __init__(self, port: int, folder: Path) -> None:
-        program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
         if program is None:
             raise Failed("nginx is not installed")
         self.port, self.folder = port, folder
@@ -365,6 +373,8 @@ def upgrade(replicas: list[Replica], balancer: Balancer, program: str) -> None:
 
 def run(options: argparse.Namespace, folder: Path, started: list) -> int:
     """Starts everything, upgrades it under load, and says what has happened. What it starts is added to `started`."""
+    program = existing(options.program, "--program")
+    new = existing(options.new, "--new") if options.new else program
     # PostgreSQL and the workers of nginx may run as other users.
     folder.chmod(0o711)
     key = folder / "master.key"
@@ -381,14 +391,14 @@ def run(options: argparse.Namespace, folder: Path, started: list) -> int:
     replicas = [Replica(number, at, shared, folder) for number, at in enumerate(ports, 1)]
     for replica in replicas:
         started.append(replica)
-        replica.start(options.program)
+        replica.start(program)
     balancer = Balancer(port, folder / "nginx")
     started.append(balancer)
     balancer.pass_on_to(replicas)
     url, token = f"http://127.0.0.1:{port}", (folder / "admin.token").read_text().strip()
     print(f"{len(replicas)} replicas at {url}; the token of the admin is in {folder}/admin.token", flush=True)
 
-    apply = [options.program, "reconcile", str(options.manifests), "--server", url]
+    apply = [program, "reconcile", str(options.manifests), "--server", url]
     applied = subprocess.run(apply, env=variables(EDGEWRIGHT_TOKEN=token), capture_output=True, text=True)
     if applied.returncode != 0:
         raise Failed(f"the manifests were not applied:\n{applied.stdout}{applied.stderr}")
@@ -399,7 +409,7 @@ def run(options: argparse.Namespace, folder: Path, started: list) -> int:
     load.check(replicas)
     load.start()
     time.sleep(options.seconds)
-    upgrade(replicas, balancer, options.new or options.program)
+    upgrade(replicas, balancer, new)
     time.sleep(options.seconds)
     load.stop()
     load.check(replicas)

@@ -13,7 +13,7 @@ from pathlib import Path
 from . import state as states
 from .choice import Chooser
 from .feed import Server, Unavailable, Watcher, backed_off, jittered, read
-from .install import Failed, Nginx
+from .install import Failed, Nginx, find
 from .mapping import BadMapping
 from .mapping import read as read_mapping
 from .render import Refused, Settings
@@ -83,12 +83,13 @@ class Consumer:
             reason = f" unexpected content: {error!r}"
         # What is held is told again when the refusal is over.
         self._said.pop("held", None)
-        self._say("serve", f"refused revision {received.revision}, serving the last good one:{reason}")
+        goes_on = f"refused revision {received.revision}, serving the last good one"
+        self._say("serve", f"{goes_on if self._nginx.running() else 'nothing is served'}:{reason}")
         return False
 
     def _meanwhile(self) -> str:
         """What is served while the server cannot be read, and what to do."""
-        if self._received is not None:
+        if self._nginx.running():
             return "still serving the last good configuration; trying again"
         return (
             "nothing is served yet; trying again. Check that the server runs at this URL, and that "
@@ -127,10 +128,20 @@ def main(arguments: list[str] | None = None) -> int:
     os.umask(0o077)
     folder = options.folder.resolve()
     settings = Settings(folder, tuple(options.address or ["127.0.0.1"]), os.geteuid() == 0)
-    nginx = Nginx(folder, options.nginx, settings.addresses)
+    program = find(options.nginx)
+    nginx = Nginx(folder, program or options.nginx, settings.addresses)
+    if program is None:
+        goes_on = "nginx goes on unchanged" if nginx.running() else "nothing is served"
+        return _failed(
+            f"{goes_on}: the program {options.nginx} was not found in PATH or /usr/sbin. "
+            "Install nginx 1.21 or newer, or name it with --nginx"
+        )
     if len(os.fsencode(nginx.status)) > 100:
         parser.error("--folder: the path is too long for a socket in it")
-    server = Server(options.server, options.token_file, options.ca_file)
+    try:
+        server = Server(options.server, options.token_file, options.ca_file)
+    except ValueError as error:
+        return _failed(str(error))
     consumer = Consumer(server, nginx, settings, options.mapping)
     consumer.start()
     try:
@@ -141,6 +152,11 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         if options.stop_nginx:
             nginx.stop()
+
+
+def _failed(reason: str) -> int:
+    print(reason, file=sys.stderr, flush=True)
+    return 1
 
 
 def _follow(consumer: Consumer, server: Server, poll: float) -> None:

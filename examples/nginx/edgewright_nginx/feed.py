@@ -41,14 +41,23 @@ class Server:
 
     def open(self, path: str, headers: dict[str, str], timeout: float) -> Any:
         """Sends a GET. The token is read each time, so that a new one needs no restart."""
-        token = self.token_file.read_text(encoding="utf-8").strip()
-        sent = {"Authorization": f"Bearer {token}", "Service-Version": "2", **headers}
+        sent = {"Authorization": f"Bearer {_token(self.token_file)}", "Service-Version": "2", **headers}
         request = urllib.request.Request(self.url.rstrip("/") + path, headers=sent)
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects(), urllib.request.ProxyHandler({})]
         if self.url.startswith("https:"):
             cafile = str(self.ca_file) if self.ca_file else None
             handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cafile)))
         return urllib.request.build_opener(*handlers).open(request, timeout=timeout)
+
+
+def _token(file: Path) -> str:
+    """Reads a token. What cannot be sent is refused here: the error of the HTTP client would show it."""
+    token = file.read_text(encoding="utf-8").strip()
+    if token.split() != [token]:
+        raise ValueError(f"{file} must contain only a token: it {'has white space or several lines' if token else 'is empty'}")
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError(f"{file} must contain only a token: it has other characters than printable ASCII")
+    return token
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -19,6 +19,8 @@ from .quoting import plain
 from .state import sync_folder, write_private
 
 _KEPT = 3
+# Distributions install nginx there, and a user's PATH may lack them.
+_PROGRAMS = ("/usr/sbin", "/usr/local/sbin")
 # How long nginx may take to run a configuration, and to start, and how long workers of the one before may answer beside it.
 _PATIENCE = 60.0
 _STARTED = 5.0
@@ -30,6 +32,11 @@ _LISTEN = re.compile(r"^        listen (\S+):([0-9]+)", re.MULTILINE)
 
 class Failed(Exception):
     """A configuration that nginx does not take."""
+
+
+def find(program: str) -> str | None:
+    """Returns the path of the nginx program: in PATH, or where distributions install it."""
+    return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *_PROGRAMS]))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ def read(path: Path) -> Mapping:
     """Reads a mapping file."""
     try:
         return parse(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise BadMapping(f"{path}: {error.strerror}") from error
+    except ValueError as error:
         raise BadMapping(f"{path}: {error}") from error
 
 

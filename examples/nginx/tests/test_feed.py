@@ -49,9 +49,9 @@ class Feed(unittest.TestCase):
         self.addCleanup(httpd.shutdown)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        token = Path(folder.name) / "token"
-        token.write_text("ew_ak_1_secret\n")
-        self.server = Server(f"http://127.0.0.1:{httpd.server_address[1]}", token)
+        self.token = Path(folder.name) / "token"
+        self.token.write_text("ew_ak_1_secret\n")
+        self.server = Server(f"http://127.0.0.1:{httpd.server_address[1]}", self.token)
 
     def test_changes_are_asked_for_and_the_whole_if_they_do_not_add_up(self) -> None:
         one, two = edge("edghts_1"), edge("edghts_2")
@@ -82,6 +82,15 @@ class Feed(unittest.TestCase):
             with self.assertRaises(Unavailable):
                 read(self.server, None)
         self.assertEqual(len(self.answers.asked), len(answers), "no redirect is followed")
+
+    def test_what_is_no_token_is_not_sent_nor_shown(self) -> None:
+        for text, why in (("ew_ak_1_secret\nsecond", "it has white space or several lines"), ("\n", "it is empty"),
+                          ("ew_ak_1_secret\u00e9", "it has other characters than printable ASCII")):
+            self.token.write_text(text, encoding="utf-8")
+            with self.assertRaises(Unavailable) as caught:
+                read(self.server, None)
+            self.assertEqual(str(caught.exception), f"{self.token} must contain only a token: {why}")
+        self.assertEqual(self.answers.asked, [])
 
     def test_a_stream_wakes_for_its_revisions(self) -> None:
         woken: list[int] = []

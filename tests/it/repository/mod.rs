@@ -3,6 +3,7 @@
 pub(crate) mod ci_recipes;
 pub(crate) mod conventions;
 pub(crate) mod dependencies;
+mod examples;
 pub(crate) mod imports;
 pub(crate) mod packaging;
 pub(crate) mod pages;
