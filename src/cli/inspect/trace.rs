@@ -5,7 +5,7 @@ use std::{fmt::Write as _, net::IpAddr};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::manifests::planned_state::{PlannedArgs, planned_state};
-use crate::cli::output::table::{table, wide_table, wrapped_table};
+use crate::cli::output::table::{table_with_optional_end, wide_table, wrapped_table};
 use crate::cli::store::store_args::snapshot_of;
 use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
@@ -232,8 +232,10 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
         .zip(&trace.modules)
         .map(|(number, step)| vec![number.to_string(), step.module.clone(), step.effect.clone(), step.note.clone()]);
     let (routes, modules): (Vec<Vec<String>>, Vec<Vec<String>>) = (routes.collect(), modules.collect());
-    let sections =
-        [("routes considered", table("  ", &routes)), ("modules, in processing order", wrapped_table("  ", &modules))];
+    let sections = [
+        ("routes considered", table_with_optional_end("  ", &routes)),
+        ("modules, in processing order", wrapped_table("  ", &modules)),
+    ];
     for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
         let _ = write!(out, "\n{title}\n{rows}");
     }

@@ -84,6 +84,7 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
         self.review.check(!dry_run, self.out.is_some() || reviewed.is_some())?;
+        self.check_folders()?;
         if !dry_run {
             // A first apply needs twice the memory of its plan.
             huge_pages::turn_off();
@@ -128,6 +129,12 @@ impl PlanArgs {
         }
         say("No resource is deleted until these errors are fixed.");
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
+    }
+
+    /// Fails if the folder of a file to write does not exist, before the plan is made.
+    fn check_folders(&self) -> Result<(), Diagnostic> {
+        self.out.as_ref().map_or(Ok(()), |file| destination::check_folder(file, "cannot save the plan"))?;
+        self.output.check_folder()
     }
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
@@ -179,7 +186,9 @@ impl PlanArgs {
         if let (Some(now), Some(file)) = (now, &self.out) {
             let text = now.text()?;
             let written = destination::create(file).and_then(|mut file| file.write_all(text.as_bytes()));
-            written.map_err(|error| unusable(file, &error.to_string()))?;
+            written.map_err(|error| {
+                Diagnostic::error(Code::Unreadable, format!("cannot save the plan {}: {error}", file.display()))
+            })?;
         }
         Ok(())
     }

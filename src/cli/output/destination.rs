@@ -1,6 +1,7 @@
 //! The files that `--output` and `--out` name. A pull request can contain a link in their place (D31).
 
 use crate::cli::prelude::*;
+use crate::files::{folder_of, if_exists};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,12 +25,36 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).custom_flags(NO_LINK).open(path)
 }
 
+/// Fails if the folder of a file does not exist, so that nobody waits for a result that cannot be kept. `failure` begins the message.
+pub(crate) fn check_folder(file: &Path, failure: &str) -> Result<(), Diagnostic> {
+    let folder = folder_of(file);
+    match if_exists(fs::metadata(folder)) {
+        Ok(None) => {
+            let message = format!("{failure}: the folder {} does not exist", folder.display());
+            Err(Diagnostic::error(Code::Unreadable, message).help("create the folder, or use another path"))
+        }
+        // Whatever else is wrong is an error of the file.
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::{io::Write, os::unix::fs::symlink};
 
     use super::*;
+
+    #[test]
+    fn a_file_needs_a_folder_and_a_name_alone_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let error = check_folder(&missing.join("p.json"), "cannot save the plan").unwrap_err();
+        assert_eq!(error.message, format!("cannot save the plan: the folder {} does not exist", missing.display()));
+        for file in [missing.as_path(), Path::new("p.json"), Path::new("/dev/stdout")] {
+            assert!(check_folder(file, "").is_ok(), "{}", file.display());
+        }
+    }
 
     #[test]
     fn a_link_is_replaced_and_not_followed() {

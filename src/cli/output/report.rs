@@ -44,6 +44,12 @@ impl Output {
         (format != Format::Text).then_some(Self { format, output, full: false })
     }
 
+    /// Fails if the folder of the report does not exist.
+    pub(crate) fn check_folder(&self) -> Result<(), Diagnostic> {
+        let cannot = |path: &PathBuf| format!("cannot write the report to `{}`", path.display());
+        self.output.as_ref().map_or(Ok(()), |path| destination::check_folder(path, &cannot(path)))
+    }
+
     /// Whether the text report is printed: always, unless another format is written to stdout.
     pub(crate) fn shows_text(&self) -> bool {
         self.format == Format::Text || self.output.is_some()

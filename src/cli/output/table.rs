@@ -48,6 +48,22 @@ pub(crate) fn wrapped_table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> Str
     terminal_width().map(|room| wrapped(&whole, last_column(indent, rows), room)).unwrap_or(whole)
 }
 
+/// Aligns the columns of rows. A terminal that is too narrow for the last column does not get it: it has what people need least.
+pub(crate) fn table_with_optional_end<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
+    without_end(indent, rows, terminal_width())
+}
+
+fn without_end<C: AsRef<str>>(indent: &str, rows: &[Vec<C>], room: Option<usize>) -> String {
+    let whole = aligned(indent, rows, None);
+    match room {
+        Some(room) if whole.lines().any(|line| line.chars().count() > room) => {
+            let shorter = rows.iter().map(|row| row.iter().take(row.len().saturating_sub(1)).collect());
+            aligned(indent, &shorter.collect::<Vec<Vec<&C>>>(), Some(room))
+        }
+        _ => whole,
+    }
+}
+
 /// Where the last of some columns begins.
 fn last_column<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> usize {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -177,6 +193,22 @@ mod tests {
         );
         assert!(!aligned("", &rows, None).contains('…'));
         assert_eq!((without_middle("/a/b", 4), without_middle("/abcdefgh", 7)), ("/a/b".into(), "/a…efgh".into()));
+    }
+
+    #[test]
+    fn a_column_that_is_optional_goes_before_any_cell_is_cut() {
+        let row =
+            |name: &str, answer: &str| ["*", name, answer, "edghtsrt_ADpg3OFI1R8uXxVfmQ3uuFyjY61"].map(str::to_owned);
+        let rows = [row("home", "handles the request").to_vec(), row("search", "path differs").to_vec()];
+        let whole = aligned("  ", &rows, None);
+        for room in [None, Some(100), Some(70)] {
+            assert_eq!(without_end("  ", &rows, room), whole, "{room:?}");
+        }
+        let lines = ["  *  home    handles the request", "  *  search  path differs"];
+        for room in [69, 32] {
+            assert_eq!(without_end("  ", &rows, Some(room)), lines.map(|line| format!("{line}\n")).concat(), "{room}");
+        }
+        assert!(without_end("  ", &rows, Some(31)).contains("handles the reque…"));
     }
 
     #[test]

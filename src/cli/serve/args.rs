@@ -11,9 +11,10 @@ use super::{
 use crate::cli::config::Config;
 use crate::cli::input::option_origins::overrides_file;
 use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::output::destination::check_folder;
 use crate::cli::prelude::*;
 use crate::cli::store::{retention_args::RetentionArgs, store_args::StoreArgs};
-use crate::files::if_exists;
+use crate::files::{folder_of, if_exists};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
@@ -115,6 +116,7 @@ impl Args {
                 .help("check the path; only a server that has a store starts without its manifests")
                 .into());
         }
+        self.check_admin_token_file()?;
         // Later, the secret is read for each request, so that it can be changed.
         if let Some(file) = &config.git_hook
             && let Err(reason) = read_secret(file)
@@ -128,6 +130,21 @@ impl Args {
             return Err(fault.help("check the files and the command that the section names").into());
         }
         Ok(())
+    }
+
+    /// Fails before a new store is made whose first admin nobody would have the token of. Later, there is no token to write.
+    fn check_admin_token_file(&self) -> Result<(), Failure> {
+        let Some(file) = &self.admin_token_file else { return Ok(()) };
+        let store = self.store.folder();
+        // A new store makes the folders that it is in.
+        let makes = |folder: &Path| {
+            let paths = (std::path::absolute(store), std::path::absolute(folder));
+            matches!(paths, (Ok(store), Ok(folder)) if store.starts_with(&folder))
+        };
+        match check_folder(file, &format!("cannot write the admin token to {}", file.display())) {
+            Err(fault) if !makes(folder_of(file)) && matches!(store_exists(store), Ok(false)) => Err(fault.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Rejects options that exclude each other, or the sources of the configuration file: no other option makes them right.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::cli::command_prelude::*;
-use crate::cli::output::print_all;
+use crate::cli::output::{destination, print_all};
 use crate::files::{appended, create_temporary, rename};
 use crate::server::operations::backup::PATH;
 use crate::store::maintenance::backup_read::BackupFile;
@@ -39,11 +39,12 @@ impl Args {
             return Ok(Exit::Done);
         }
         self.check_free()?;
+        destination::check_folder(&self.file, &cannot_write(&self.file))?;
         let temporary = TempFile::next_to(&self.file)?;
         let verified = during("Backing up", || -> Result<BackupFile, Failure> {
-            let mut file = create_temporary(&temporary.path).map_err(|error| temporary.unwritable(&error))?;
-            self.read(&mut |piece| file.write_all(piece).map_err(|error| temporary.unwritable(&error)))?;
-            file.sync_all().map_err(|error| temporary.unwritable(&error))?;
+            let mut file = create_temporary(&temporary.path).map_err(|error| self.unwritable(&error))?;
+            self.read(&mut |piece| file.write_all(piece).map_err(|error| self.unwritable(&error)))?;
+            file.sync_all().map_err(|error| self.unwritable(&error))?;
             drop(file);
             // What was written is read again: a backup that cannot be read must not have its name.
             let written = BackupFile::open(&temporary.path)?;
@@ -51,7 +52,8 @@ impl Args {
             Ok(written)
         })?;
         self.check_free()?;
-        temporary.place(&self.file)?;
+        // Durably.
+        rename(&temporary.path, &self.file).map_err(|error| self.unwritable(&error))?;
         let (manifest, file) = (verified.manifest(), self.file.display());
         say(&format!("Backed up revision {} (record {}) to {file}.", manifest.revision, manifest.position));
         say(ABOUT_KEY);
@@ -73,6 +75,12 @@ impl Args {
         Ok(())
     }
 
+    fn unwritable(&self, error: &io::Error) -> Failure {
+        Diagnostic::error(Code::Unreadable, format!("{}: {error}", cannot_write(&self.file)))
+            .help("check the path, its permissions and the free disk space")
+            .into()
+    }
+
     /// Fails if the file exists and must not be replaced.
     fn check_free(&self) -> Result<(), Failure> {
         match fs::symlink_metadata(&self.file) {
@@ -92,6 +100,10 @@ impl Args {
 const ABOUT_KEY: &str =
     "The backup can be restored only with the store's master key: keep a copy of the key in another place.";
 
+fn cannot_write(file: &Path) -> String {
+    format!("cannot write the backup to `{}`", file.display())
+}
+
 /// The file beside the backup that is renamed once it is complete. It is removed if that does not happen.
 struct TempFile {
     path: PathBuf,
@@ -105,17 +117,6 @@ impl TempFile {
         }
         // Another run may write a backup of the same name.
         Ok(Self { path: appended(file, &format!("{}.tmp", ids::fresh("."))) })
-    }
-
-    /// Gives the file its name, durably.
-    fn place(self, file: &Path) -> Result<(), Failure> {
-        rename(&self.path, file).map_err(|error| self.unwritable(&error))
-    }
-
-    fn unwritable(&self, error: &io::Error) -> Failure {
-        Diagnostic::error(Code::Unreadable, format!("cannot write the backup to `{}`: {error}", self.path.display()))
-            .help("check the path, its permissions and the free disk space")
-            .into()
     }
 }
 

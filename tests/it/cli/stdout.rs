@@ -141,6 +141,11 @@ fn no_admin_is_created_whose_token_could_not_be_shown() {
         assert!(lost.err.contains(said), "{}", lost.all());
     }
     assert_eq!(folder.ok("owners list").out, "");
+    let early = folder.run("serve --store new --listen 127.0.0.1:0 --admin-token-file missing/admin.token");
+    assert_eq!(early.code, 1, "{}", early.all());
+    let words = "cannot write the admin token to missing/admin.token: the folder missing does not exist";
+    assert!(early.err.contains(words), "{}", early.all());
+    assert!(!folder.path("new").exists() && !folder.path("new.master.key").exists(), "no store is left behind");
     let serve = folder.serve("");
     assert_eq!(serve.get("/api_keys").status, 200, "the next start makes the admin");
 }

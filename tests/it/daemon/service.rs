@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, os::unix::net::UnixDatagram, path::Path, process::Command, time::Duration};
 
-use crate::support::program::{Folder, REPOSITORY, Serve, run_in_repository};
+use crate::support::program::{Folder, REPOSITORY, Serve, has, run_in_repository};
 
 /// A line that Git prints in the repository, if it is one.
 fn git(arguments: &[&str]) -> Option<String> {
@@ -104,7 +104,11 @@ fn the_health_check_uses_tls_if_the_server_does() {
     let serve = folder.serve(&format!("--tls-cert {certificate} --tls-key {key}"));
     // The certificate is for another name than the address.
     folder.ok(&format!("healthcheck --listen {} --tls-cert {certificate}", serve.address));
-    assert_eq!(folder.run(&format!("healthcheck --listen {}", serve.address)).code, 1);
+    let run = folder.run(&format!("healthcheck --listen {}", serve.address));
+    assert_eq!(run.code, 1, "{}", run.all());
+    let words =
+        ["the server is not ready: this port requires TLS", "set EDGEWRIGHT_CONFIG or --tls-cert as for `serve`"];
+    has(&run, &words);
 }
 
 /// The socket of a service manager.

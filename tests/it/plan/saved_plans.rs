@@ -143,3 +143,20 @@ fn reviewed_deletions_need_no_flag_again_and_a_refused_plan_is_not_saved() {
     folder.ok("reconcile --plan plan.json storefront");
     assert_eq!(folder.snapshot("store").revision, 2);
 }
+
+#[test]
+fn a_missing_folder_is_noticed_before_the_plan() {
+    let folder = Folder::with_storefront();
+    for (line, words) in [
+        ("plan storefront --out missing/p.json", "cannot save the plan: the folder missing does not exist"),
+        (
+            "reconcile storefront --output missing/p.txt",
+            "cannot write the report to `missing/p.txt`: the folder missing does not exist",
+        ),
+    ] {
+        let run = folder.run(line);
+        assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}: {}", run.all());
+        assert!(run.err.contains(words), "{line}: {}", run.all());
+    }
+    assert!(!folder.path("store").exists());
+}

@@ -385,6 +385,15 @@ fn commits_and_checkpoints_during_a_backup_do_not_tear_it() {
 }
 
 #[test]
+fn a_backup_in_a_missing_folder_is_told_by_its_own_name() {
+    let folder = Folder::new();
+    folder.ok("keys create --role admin");
+    let run = folder.run("backup missing/x.backup");
+    let words = "cannot write the backup to `missing/x.backup`: the folder missing does not exist";
+    assert!(run.code == 1 && run.err.contains(words), "{}", run.all());
+}
+
+#[test]
 fn a_store_in_memory_has_no_backup() {
     let error = Store::open(MEMORY).unwrap().backup().err().unwrap();
     assert!(error.message.contains("not in a folder"), "{error}");
