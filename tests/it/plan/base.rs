@@ -3,7 +3,7 @@
 use crate::support::{
     git::git,
     manifests::edge_with,
-    program::{Folder, finish},
+    program::{Folder, finish, has},
 };
 
 fn manifest(names: &[&str]) -> String {
@@ -56,6 +56,13 @@ fn warnings_of_the_base_are_counted_and_new_ones_listed() {
     assert!(broken.code == 3 && broken.err.contains("m/new.yaml"), "{}", broken.all());
     let unknown = finish(folder.command("validate m --base nowhere"), "");
     assert!(unknown.code != 0 && unknown.err.contains("unknown Git revision `nowhere`"), "{}", unknown.all());
+    // As in a clone, which has a branch of its own only of what was checked out.
+    git(&folder, "update-ref refs/remotes/origin/nowhere HEAD");
+    let remote = folder.run("validate m --base nowhere");
+    has(
+        &remote,
+        &["unknown Git revision `nowhere`; the repository has `main`", "use the remote's branch: `origin/nowhere`"],
+    );
 }
 
 #[test]

@@ -41,6 +41,13 @@ pub(super) fn short_name(name: &str) -> Option<&str> {
     (!short.ends_with("^{}")).then_some(short)
 }
 
+/// The remote-tracking branch of a name, such as `origin/main` of `main`: a clone has no branch of its own that nobody checked out.
+pub(super) fn remote_branch<'n>(wanted: &str, refs: &'n [String]) -> Option<&'n str> {
+    let remote = refs.iter().filter_map(|name| name.strip_prefix("refs/remotes/"));
+    let found = remote.filter(|name| name.split_once('/').is_some_and(|(_, branch)| branch == wanted));
+    found.min_by_key(|name| !name.starts_with("origin/"))
+}
+
 /// The names of all refs of a local repository.
 pub(super) fn ref_names(repository: &Repository) -> Vec<String> {
     let Ok(mut references) = repository.references() else { return Vec::new() };
@@ -62,6 +69,18 @@ mod tests {
         assert_eq!(list_existing("`a`", "x", std::iter::empty()), "");
         let steering = list_existing("`a`", "x", ["y\u{202e}"].into_iter());
         assert!(!steering.contains('\u{202e}'), "{steering}");
+    }
+
+    #[test]
+    fn a_branch_that_only_a_remote_has_is_found_first_in_the_origin() {
+        let refs =
+            ["refs/heads/checkout", "refs/remotes/fork/main", "refs/remotes/origin/main", "refs/remotes/fork/a/b"];
+        let refs = refs.map(str::to_owned);
+        let found = |wanted| remote_branch(wanted, &refs);
+        assert_eq!(
+            [found("main"), found("a/b"), found("b"), found("checkout")],
+            [Some("origin/main"), Some("fork/a/b"), None, None]
+        );
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
 
-use super::ref_suggestions::{list_existing, ref_names, short_name};
+use super::ref_suggestions::{list_existing, ref_names, remote_branch, short_name};
 use crate::manifest::tree::faults::not_read;
 use crate::manifest::tree::paths::{self, normalize};
 use crate::model::Diagnostic;
+use crate::syntax::text::printable;
 
 /// The repository of a path.
 pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
@@ -53,8 +54,11 @@ pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Dia
         }
         let refs = ref_names(repository);
         let existing = list_existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
-        not_read(format!("unknown Git revision `{revision}`{existing}"))
-            .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
+        let fault = not_read(format!("unknown Git revision `{revision}`{existing}"));
+        match remote_branch(revision, &refs) {
+            Some(name) => fault.help(format!("use the remote's branch: `{}`", printable(name))),
+            None => fault.help(shallow_hint(repository).unwrap_or("use a branch, tag or commit")),
+        }
     })
 }
 
