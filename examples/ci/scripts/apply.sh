@@ -29,6 +29,11 @@ if [ -n "${BEFORE:-}" ] && git cat-file -e "$BEFORE^{commit}" 2>/dev/null &&
     exit 0
 fi
 
+errors=""
+show_errors() {
+    [ -z "$errors" ] || printf '%s\n' "$errors" >&2
+}
+
 # The log has the first plan of the run: those after it are the same.
 exec 3>&1
 
@@ -55,10 +60,14 @@ else
         [ "$opens" = 1 ] || fail "cannot read $report"
         exec 3>/dev/null
     fi
+    # The errors of a job that is run again matter to nobody: the plan is stale because it was applied.
     status=0
-    with_surrounding reconcile "$folder" --source "$source" --plan "$plan" >&3 || status=$?
+    errors="$(with_surrounding reconcile "$folder" --source "$source" --plan "$plan" 2>&1 >&3)" || status=$?
     exec 3>/dev/null
-    [ "$status" = 5 ] || exit "$status"
+    if [ "$status" != 5 ]; then
+        show_errors
+        exit "$status"
+    fi
     reason="The reviewed plan of source '$source' is stale."
 fi
 
@@ -69,9 +78,13 @@ with_surrounding plan "$folder" --source "$source" --detailed-exitcode --format 
 case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)
+        show_errors
         summarize "$report"
         echo "$reason Nothing was applied. Review the current plan above, and apply it with a run that asks for approval." >&2
         exit 5
         ;;
-    *) exit "$status" ;;
+    *)
+        show_errors
+        exit "$status"
+        ;;
 esac

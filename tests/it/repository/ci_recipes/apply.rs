@@ -42,6 +42,7 @@ fn a_stale_plan_is_not_applied_and_the_plan_of_now_is_shown() {
     let run = estate.run_with("apply.sh shop manifests/shop", &[("GITHUB_STEP_SUMMARY", summary.to_str().unwrap())]);
     assert_eq!(run.code, 5, "{}", run.all());
     assert!(run.err.contains("The reviewed plan of source 'shop' is stale. Nothing was applied."), "{}", run.err);
+    assert!(run.err.contains("ERR_EDGEWRIGHT_STALE") && run.err.contains("+++ now"), "why it is stale: {}", run.err);
     assert_eq!(estate.shown(), set(&["other", "first"]));
     assert!(estate.here.read("summary.md").contains("+ description: merged"));
     assert_eq!(run.out.matches(" to change, ").count(), 1, "one plan is enough: {}", run.out);
@@ -100,8 +101,11 @@ fn a_job_that_is_run_again_has_nothing_to_do() {
     estate.declare("shop", "second");
     estate.ok("plan.sh shop manifests/shop");
     estate.ok("apply.sh shop manifests/shop");
-    let again = estate.ok("apply.sh shop manifests/shop");
-    assert!(again.out.contains("Source 'shop' is in sync: there is nothing to apply."), "{}", again.all());
+    for approved in ["", "true"] {
+        let again = estate.ok_with("apply.sh shop manifests/shop", &[("APPROVED", approved)]);
+        let expected = "No changes: 1 unchanged.\nSource 'shop' is in sync: there is nothing to apply.\n";
+        assert_eq!((again.out.as_str(), again.err.as_str()), (expected, ""), "{approved}");
+    }
 }
 
 #[test]
