@@ -50,8 +50,11 @@ impl Args {
         let reason = reason.as_ref().and_then(|error| error.get("msg")).and_then(Value::as_str);
         let reason = reason.map_or_else(|| format!("status {status}"), |reason| escaped(reason).into_owned());
         let fault = Diagnostic::error(Code::Unavailable, format!("the server is not ready: {reason}"));
-        // A port with TLS answers so to plain HTTP, and `/readyz` to nobody.
-        Err(if status == 400 { fault.help("set EDGEWRIGHT_CONFIG or --tls-cert as for `serve`") } else { fault }.into())
+        Err(match status {
+            // A port with TLS answers so to plain HTTP, and `/readyz` to nobody.
+            400 => fault.help("set EDGEWRIGHT_CONFIG or --tls-cert as for `serve`").into(),
+            _ => fault.into(),
+        })
     }
 }
 

@@ -52,7 +52,6 @@ impl Args {
             Ok(written)
         })?;
         self.check_free()?;
-        // Durably.
         rename(&temporary.path, &self.file).map_err(|error| self.unwritable(&error))?;
         let (manifest, file) = (verified.manifest(), self.file.display());
         say(&format!("Backed up revision {} (record {}) to {file}.", manifest.revision, manifest.position));
