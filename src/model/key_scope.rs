@@ -117,6 +117,22 @@ impl KeyScope {
         !self.expires_at.is_empty() && self.expiry().is_none_or(|expiry| expiry <= now)
     }
 
+    /// The fault of an expiry that has passed already. A key that has expired since keeps its expiry.
+    pub(crate) fn past_expiry(&self, before: Option<&KeyScope>, now: Timestamp) -> Option<Fault> {
+        let is_kept = before.is_some_and(|before| before.expires_at == self.expires_at);
+        let is_past = !is_kept && self.expiry().is_some_and(|expiry| expiry <= now);
+        is_past.then(|| {
+            let message = format!("`expires_at` is in the past (found `{}`)", printable(&self.expires_at));
+            Fault::new(Code::OutOfRange, message).at("expires_at").help("set a later time, or delete the key")
+        })
+    }
+
+    /// The fault of a scope that keeps a gateway from reading its configuration, which has the secrets of all sources.
+    pub(crate) fn gateway_fault(&self) -> Option<Fault> {
+        let message = "a gateway key reads the configuration of all sources";
+        (!self.secrets).then(|| Fault::new(Code::NotAllowed, message).help("omit the scope, or set `secrets`"))
+    }
+
     /// Whether the key can be used from an address. An unknown address does not match a list.
     pub(crate) fn allows_address(&self, address: Option<IpAddr>) -> bool {
         let is_in = |network: Network| address.is_some_and(|address| network.contains(address));
@@ -314,6 +330,15 @@ mod tests {
         assert!(!scope("").is_expired(at(i64::from(u32::MAX))));
         assert!(scope("1970-01-01T00:01:40Z").is_expired(at(100)) && !scope("1970-01-01T00:01:40Z").is_expired(at(99)));
         assert!(scope("soon").is_expired(at(0)), "what cannot be read does not extend a key");
+        let refused = |text: &str, before: Option<&str>| {
+            scope(text).past_expiry(before.map(scope).as_ref(), at(100)).map(|fault| fault.path.to_string())
+        };
+        let past = "1970-01-01T00:01:40Z";
+        assert_eq!(refused(past, None).as_deref(), Some("/expires_at"));
+        assert_eq!(refused(past, Some("1970-01-01T00:01:39Z")).as_deref(), Some("/expires_at"));
+        for (text, before) in [(past, Some(past)), ("1970-01-01T00:01:41Z", None), ("", None), ("soon", None)] {
+            assert_eq!(refused(text, before), None, "{text} {before:?}");
+        }
         let last = scope("9999-12-31T23:59:59Z");
         assert!(last.faults().is_empty() && !last.is_expired(at(i64::from(u32::MAX))));
         let scope = KeyScope { addresses: texts(&["192.0.2.0/24", "2001:db8::1"]), ..KeyScope::default() };

@@ -80,6 +80,38 @@ pub(super) fn unknown_sources(scope: &KeyScope, known: &[String]) -> Vec<String>
     scope.unmatched(known).into_iter().map(warning).collect()
 }
 
+/// Refuses the scope of a new key that could never work with the role of its owner.
+pub(super) fn check_usable(scope: &KeyScope, role: Option<Role>) -> Result<(), Failure> {
+    if let Some(fault) = scope.past_expiry(None, clock::now()) {
+        let message = format!("--expires-at {} is in the past", printable(&scope.expires_at));
+        return Err(Diagnostic::error(fault.code, message).help("set a later time, or omit --expires-at").into());
+    }
+    let Some(fault) = scope.gateway_fault().filter(|_| role == Some(Role::Gateway)) else { return Ok(()) };
+    let sources = [("--plan", &scope.plan), ("--apply", &scope.apply)];
+    let given: Vec<&str> = sources.iter().filter(|(_, names)| !names.is_empty()).map(|(option, _)| *option).collect();
+    let others = KeyScope { plan: Vec::new(), apply: Vec::new(), ..scope.clone() };
+    let help = match (given.is_empty(), others == KeyScope::default()) {
+        (false, true) => format!("omit {}", given.join(" and ")),
+        (false, false) => format!("omit {}, and add --all-secrets", given.join(" and ")),
+        (true, _) => "add --all-secrets".to_owned(),
+    };
+    Err(Diagnostic::error(fault.code, fault.message).help(help).into())
+}
+
+/// Returns a note for a key that may apply no source, although its scope lists some to apply.
+pub(super) fn plans_only(scope: &KeyScope, owner: Role) -> Option<String> {
+    let role = scope.role.map_or(owner, |most| most.min(owner));
+    if scope.apply.is_empty() || !matches!(role, Role::Viewer | Role::Planner) {
+        return None;
+    }
+    let sources = match scope.apply.as_slice() {
+        _ if scope.may_apply_all() => "every source".to_owned(),
+        [source] => format!("source {}", printable(source)),
+        sources => format!("sources {}", printable(&sources.join(", "))),
+    };
+    Some(format!("The role {} cannot apply: this key can only plan {sources}.", role.as_str()))
+}
+
 /// Parses the name of a source, or the start of several names. No new source can have another one.
 fn sources(text: &str) -> Result<String, String> {
     let name = text.strip_suffix('*').unwrap_or(text);

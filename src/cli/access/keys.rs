@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 
-use super::key_scope::{ScopeArgs, unknown_sources};
+use super::key_scope::{ScopeArgs, check_usable, plans_only, unknown_sources};
 use super::local_log::{AccessChangeArgs, commit};
 use super::owners;
-use super::role::role;
+use super::role::{owner_id, role};
 use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
@@ -50,7 +50,7 @@ pub(crate) struct CreateArgs {
     #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role(), hide_possible_values = true)]
     role: Option<Role>,
     /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
-    #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
+    #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER", value_parser = owner_id)]
     owner: Option<String>,
     /// Description of the key.
     #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
@@ -160,6 +160,9 @@ impl CreateArgs {
             None => {}
         }
         let scope = scope.scope().map(Arc::new);
+        if let Some(scope) = &scope {
+            check_usable(scope, role)?;
+        }
         let owner_id = owner.clone().unwrap_or_else(|| ids::fresh_id(Kind::Owner).to_string());
         let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
         let (has, sources) = match change.place.client()? {
@@ -184,6 +187,9 @@ impl CreateArgs {
         }
         if let (Some(scope), Some(sources)) = (&scope, &sources) {
             unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
+        }
+        if let Some(note) = scope.as_ref().and_then(|scope| plans_only(scope, has?)) {
+            say(&note);
         }
         if scope.is_none() && has == Some(Role::Editor) {
             say("The key may apply every source. To limit it, create another with --apply SOURCE, and revoke it.");
@@ -246,7 +252,11 @@ pub(crate) fn create(
     take_back: impl FnOnce(),
 ) -> Result<(), Failure> {
     check(&spec)?;
-    let owner = rules::new_owner(&store.snapshot(), &spec.owner_id, role);
+    let snapshot = store.snapshot();
+    let owner = rules::new_owner(&snapshot, &spec.owner_id, role);
+    if let Some(scope) = &spec.scope {
+        check_usable(scope, rules::role_of(&snapshot, &spec.owner_id))?;
+    }
     let mut operations = Vec::from_iter(owner.map_err(|has| role_conflict(&spec.owner_id, has))?);
     let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));
     let (token, hash) = tokens::token(&key.id);

@@ -74,9 +74,10 @@ pub(super) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
     let Some(refusal) = ErrorResponse::parse(text) else { return foreign_response(at, status) };
     let one = |code: &str, msg: &str| {
         let known = Code::from_name(code);
-        let (msg, more) = msg.split_once('\n').unwrap_or((msg, ""));
+        let ask = || msg.rsplit_once("; ").filter(|(_, advice)| advice.contains("ask an admin"));
+        let (msg, more) = msg.split_once('\n').or_else(ask).unwrap_or((msg, ""));
         let help = match known {
-            // The server's advice has lines of its own, such as the way of a request.
+            // The server's advice has lines of its own, such as the way of a request, or names the admins.
             _ if !more.is_empty() => more,
             Some(Code::Unauthenticated) if msg.contains("a valid API key is required") => {
                 "the token in EDGEWRIGHT_TOKEN or of the context is not known: use that of an API key that is not revoked, which begins with `ew_`, or run `edgewright login`"
@@ -154,6 +155,11 @@ mod tests {
         let found = error_response("http://127.0.0.1:1", 409, body.as_bytes()).diagnostics;
         let told = found.first().map(|it| (it.message.as_str(), it.help.as_deref()));
         assert_eq!(told, Some(("rejected by the server: it breaks it; add `oidc`", Some("way: edge `shop`"))));
+        let body =
+            json!({"error_code": "ERR_EDGEWRIGHT_FORBIDDEN", "msg": "not for it; ask an admin: usr_1"}).to_string();
+        let found = error_response("http://127.0.0.1:1", 403, body.as_bytes()).diagnostics;
+        let told = found.first().map(|it| (it.message.as_str(), it.help.as_deref()));
+        assert_eq!(told, Some(("rejected by the server: not for it", Some("ask an admin: usr_1"))));
     }
 
     #[test]

@@ -160,9 +160,12 @@ impl ApiRequest<'_> {
         self.owner_role = key_owner::requested_role(query)?;
         if self.owner_role.is_some() {
             // The response may tell which role an owner has.
-            self.app.access.admit_again(&self.snapshot, &Intent::Owners, &self.headers)?;
+            let owner = content.root().get("owner_id").and_then(|owner| owner.as_str());
+            let intent = owner.map_or(Intent::Owners, Intent::KeyFor);
+            self.app.access.admit_again(&self.snapshot, &intent, &self.headers)?;
         }
-        let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
+        let (spec, mut faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
+        faults.extend(key_owner::past_expiry(spec.as_deref(), None));
         let mut spec = self.valid(spec, faults, None, |spec| Operation::create(key.clone(), spec)).await?;
         let mut token = None;
         if info.prefix.is_empty() {
@@ -224,6 +227,7 @@ impl ApiRequest<'_> {
         }
         let mut faults = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
+        faults.extend(key_owner::past_expiry(spec.as_deref(), before.as_deref()));
         let patch_with = |spec| Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let spec = self.valid(spec, faults, None, patch_with).await?;
         let operation = patch_with(Arc::clone(&spec));

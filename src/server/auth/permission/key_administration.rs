@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::refusals::{needs, refusal};
+use super::refusals::{needs, only_admins, refusal};
 use crate::model::{ApiKey, KeyScope, Operation, Owner, Path};
 use crate::server::auth::caller::Caller;
 use crate::server::prelude::*;
@@ -59,8 +59,8 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     let key = operation.key();
     if key.kind == Kind::Owner {
         let message = match operation {
-            Operation::Create { .. } if caller.role != Role::Admin => "only an admin can create keys of other owners",
-            _ => "an API key with a scope cannot create owners or change their roles",
+            Operation::Create { .. } if caller.role != Role::Admin => only_admins(key.id.as_str()),
+            _ => "an API key with a scope cannot create owners or change their roles".to_owned(),
         };
         return Err(refusal(message, current));
     }
@@ -95,8 +95,8 @@ fn check_owner(caller: &Caller, owner: &str, message: &str, current: &Snapshot) 
 
 /// Only admins create keys for others.
 fn check_creation(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
-    let message = "only admins may create a key for another owner";
-    check_owner(caller, &created.owner_id, message, current).map_err(|fault| fault.at("owner_id"))
+    let message = only_admins(&created.owner_id);
+    check_owner(caller, &created.owner_id, &message, current).map_err(|fault| fault.at("owner_id"))
 }
 
 /// Refuses a key of an owner that may do more than the caller's key.

@@ -36,7 +36,7 @@ use std::borrow::Borrow;
 use super::caller::Caller;
 use crate::model::Operation;
 use crate::server::prelude::*;
-use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
+use refusals::{ask_an_admin, forbidden, needs, only_admins, refusal, source_refusal};
 pub(in crate::server) use visibility::SecretVisibility;
 
 /// The intent of a request.
@@ -62,6 +62,8 @@ pub(crate) enum Intent<'a> {
     Apply(&'a str),
     /// Reads the owners of keys, or changes their roles.
     Owners,
+    /// Creates a key for an owner, and sets the role of the owner.
+    KeyFor(&'a str),
     /// Reads everything in the store, as a backup.
     Backup,
     /// Encrypts the store with new keys.
@@ -88,7 +90,7 @@ impl<'a> Intent<'a> {
                 "every role except `gateway`, for sources that the key may plan"
             }
             Intent::Apply(_) => "`editor` and `admin`, for sources that the key may apply",
-            Intent::Owners | Intent::Rekey => "`admin`, with a key that has no scope",
+            Intent::Owners | Intent::KeyFor(_) | Intent::Rekey => "`admin`, with a key that has no scope",
             Intent::Backup => "`admin`; a key with a scope needs `secrets`",
         }
     }
@@ -111,8 +113,10 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         Intent::Change => editor(caller, current),
         Intent::Plan(source) => {
             reader(caller)?;
-            let is_allowed = scope.is_none_or(|scope| scope.may_plan(source));
-            is_allowed.then_some(()).ok_or_else(|| source_refusal(caller, "plan", source, current))
+            match scope.filter(|scope| !scope.may_plan(source)) {
+                None => Ok(()),
+                Some(scope) => Err(source_refusal(caller, scope, "plan", source, current)),
+            }
         }
         Intent::PlanRollback(source) => {
             reader(caller)?;
@@ -120,8 +124,10 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
                 (None, _) => Ok(()),
                 (Some(scope), Some(source)) if scope.may_plan(source) => Ok(()),
                 (Some(scope), None) if scope.may_plan_all() => Ok(()),
-                (_, Some(source)) => Err(source_refusal(caller, "plan a rollback of", source, current)),
-                (_, None) => {
+                (Some(scope), Some(source)) => {
+                    Err(source_refusal(caller, scope, "plan a rollback of", source, current))
+                }
+                (Some(_), None) => {
                     let help =
                         format!("name one source, with `--source` on the command line, or {}", ask_an_admin(current));
                     Err(forbidden(caller, "plan a rollback of every source", current).help(help))
@@ -130,10 +136,13 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         }
         Intent::Apply(source) => {
             editor(caller, current)?;
-            let is_allowed = scope.is_none_or(|scope| scope.may_apply(source));
-            is_allowed.then_some(()).ok_or_else(|| source_refusal(caller, "apply", source, current))
+            match scope.filter(|scope| !scope.may_apply(source)) {
+                None => Ok(()),
+                Some(scope) => Err(source_refusal(caller, scope, "apply", source, current)),
+            }
         }
         Intent::Owners => admin(caller, "only admins can read owners and change their roles", current),
+        Intent::KeyFor(owner) => admin(caller, &only_admins(owner), current),
         Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys", current),
         Intent::Backup => match scope {
             Some(scope) if caller.role == Role::Admin && !scope.secrets => {

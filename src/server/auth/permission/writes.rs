@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
-use super::refusals::{forbidden, needs, source_refusal};
-use crate::model::{KeyScope, Operation, Path};
+use super::refusals::{forbidden, needs};
+use crate::model::{KeyScope, Operation};
 use crate::server::auth::caller::Caller;
 use crate::server::prelude::*;
 use crate::tenancy::{ChangeOrigin, Denied, Rights};
@@ -26,7 +26,7 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
     let needs = |right: &str, what: &str| needs(caller, right, what, current);
     let what = denied.to_string();
     match denied {
-        Denied::Source(verb, source) => source_refusal(caller, verb, source, current).at(Path::root()),
+        Denied::Source(verb, source) => forbidden(caller, &format!("{verb} source `{}`", printable(source)), current),
         Denied::Unowned(..) | Denied::Action(_) | Denied::Host(_) => forbidden(caller, &what, current),
         Denied::Global(..) | Denied::Certificate => needs("`global`", &what),
         Denied::Secret(..) | Denied::Secrets(_) => needs("`secrets`", &what),

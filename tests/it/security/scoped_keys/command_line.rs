@@ -3,7 +3,7 @@
 use crate::support::{
     manifests::edge_with,
     program::{Folder, Run, finish},
-    users::client,
+    users::{client, run_with_token},
 };
 
 #[test]
@@ -43,9 +43,36 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         ("--address 10.0.0.1/8", "is not a network"),
         ("--host docs-*", "`docs-*` is not a host"),
         ("--scope-role viewer --all-secrets", "`secrets` cannot be true"),
+        ("--expires-at 2020-01-01T00:00:00Z", "--expires-at 2020-01-01T00:00:00Z is in the past"),
+        ("--role gateway --apply docs", "a gateway key reads the configuration of all sources"),
+        ("--role gateway --apply docs", "help: omit --apply"),
+        ("--role gateway --address 192.0.2.0/24", "help: add --all-secrets"),
+        ("--owner docs", "an owner begins with usr_ or bot_; did you mean bot_docs?"),
     ] {
         let refused = folder.run(&format!("keys create {options}"));
         assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
+    }
+}
+
+#[test]
+fn a_key_of_a_team_says_what_it_may_do() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
+    let serve = folder.serve("");
+    let token = client(&folder, &serve, "keys create --owner bot_docs --apply docs").out;
+    let team = |line: &str| run_with_token(&folder, &serve, token.trim(), line);
+    let unnamed = team("reconcile m");
+    for said in [
+        "does not allow it to plan source `default`; it may apply `docs`\n",
+        "  help: name a source, with `--source docs` on the command line, or ask an admin: usr_",
+    ] {
+        assert!(unnamed.code == 1 && unnamed.err.contains(said), "{}", unnamed.all());
+    }
+    let other = team("reconcile m --source shop");
+    assert!(other.err.contains("source `shop`; it may apply `docs`\n  help: ask an admin: usr_"), "{}", other.all());
+    for options in ["--owner bot_shop", "--owner bot_shop --role editor"] {
+        let run = team(&format!("keys create {options}"));
+        assert!(run.code == 1 && run.err.contains("only admins can create keys for `bot_shop`"), "{}", run.all());
     }
 }
 
@@ -70,6 +97,17 @@ fn a_misspelt_source_is_told_and_an_impossible_one_refused() {
             let run = create(options);
             assert!(run.code == 0 && !run.err.contains("No source"), "{options}: {}", run.all());
         }
+    }
+    for create in [&of_store as &dyn Fn(&str) -> Run, &of_server] {
+        for (options, said) in [
+            ("--apply shop", "The role planner cannot apply: this key can only plan source shop."),
+            ("--apply shop,docs", "The role planner cannot apply: this key can only plan sources shop, docs."),
+            ("--apply *", "The role planner cannot apply: this key can only plan every source."),
+        ] {
+            let run = create(options);
+            assert!(run.code == 0 && run.err.contains(said), "{options}: {}", run.all());
+        }
+        assert!(!create("--plan shop").err.contains("cannot apply"));
     }
     let mut spaced = folder.command("keys create --store new --apply");
     spaced.arg("Team Shop").env_remove("EDGEWRIGHT_STORE");

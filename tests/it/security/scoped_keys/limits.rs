@@ -1,9 +1,12 @@
 //! What a scope limits: sources, kinds, secrets, time and addresses, and what its key may grant.
 
+use std::time::Duration;
+
 use edgewright::resources::MASK;
 use serde_json::{Value, json};
 
 use super::{key, manifest, reconciliation, refused, route_of, start};
+use crate::support::program::within;
 use crate::support::server::{Server, usual_headers};
 
 #[test]
@@ -71,7 +74,6 @@ fn a_key_expires_and_is_bound_to_addresses() {
         let (_, token) = key(&server, scope);
         server.call_as(&token, "GET", "/edges/https", None)
     };
-    refused(&get(json!({"expires_at": "2020-01-01T00:00:00Z"})), 401, &["expired at 2020-01-01T00:00:00Z"]);
     assert_eq!(get(json!({"expires_at": "2999-01-01T00:00:00Z"})).status, 200);
     refused(&get(json!({"addresses": ["192.0.2.0/24", "2001:db8::/32"]})), 403, &["127.0.0.1", "addresses"]);
     assert_eq!(get(json!({"addresses": ["127.0.0.0/8", "::1"]})).status, 200);
@@ -85,6 +87,44 @@ fn a_key_expires_and_is_bound_to_addresses() {
     let mut headers = usual_headers(&token);
     headers.push(("Edgewright-Client-Address".into(), "192.0.2.7".into()));
     assert_eq!(server.send("GET", "/edges/https", &headers, None).status, 403);
+}
+
+#[test]
+fn only_a_new_expiry_must_be_in_the_future() {
+    let server = start();
+    let soon = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2)).to_string();
+    let (id, token) = key(&server, json!({"apply": ["shop"], "expires_at": soon}));
+    let expired = within(Duration::from_secs(20), "the end of a key", || {
+        let answer = server.call_as(&token, "GET", "/edges/https", None);
+        (answer.status != 200).then_some(answer)
+    });
+    refused(&expired, 401, &["expired at ", &soon]);
+    let path = format!("/api_keys/{id}");
+    let patch = |body: Value| server.call("PATCH", &path, Some(body));
+    // What expired since can be changed otherwise.
+    assert_eq!(patch(json!({"description": "old"})).status, 200);
+    assert_eq!(patch(json!({"scope": {"apply": ["docs"], "expires_at": soon}})).status, 200);
+    let past = json!({"owner_id": "bot_team", "scope": {"expires_at": "2020-01-01T00:00:00Z"}});
+    for answer in [patch(json!({"scope": past["scope"]})), server.call("POST", "/api_keys", Some(past.clone()))] {
+        refused(&answer, 400, &["OUT_OF_RANGE", "/scope/expires_at", "is in the past (found `2020-01-01T00:00:00Z`)"]);
+    }
+    let manifest = "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {name: ci}\nspec:\n  \
+                    scope: {apply: [shop], expires_at: '2020-01-01T00:00:00Z'}\n  token_file: ../ci.token\n";
+    let planned = server.call("POST", "/reconciliations", reconciliation("keys", manifest, true));
+    assert_eq!(planned.status, 200, "a sync goes on after the end of a key: {}", planned.text);
+}
+
+#[test]
+fn the_scope_of_a_gateway_lets_it_read() {
+    let server = start();
+    let create = |scope: Value| {
+        let body = json!({"owner_id": "bot_gateway", "scope": scope});
+        server.call("POST", "/api_keys?owner_role=gateway", Some(body))
+    };
+    refused(&create(json!({"apply": ["shop"]})), 400, &["NOT_ALLOWED", "/scope", "of all sources", "set `secrets`"]);
+    assert_eq!(create(json!({"secrets": true})).status, 201);
+    let body = json!({"owner_id": "bot_gateway", "scope": {"apply": ["shop"]}});
+    refused(&server.call("POST", "/api_keys", Some(body)), 400, &["NOT_ALLOWED", "/scope"]);
 }
 
 #[test]
