@@ -18,6 +18,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     seconds.or_else(with_units).ok_or_else(|| "expected a duration such as 30s, 5m or 2h".to_owned())
 }
 
+/// Parses a duration that must have a unit: what somebody types in an incident may mean minutes or hours.
+pub(crate) fn duration_with_unit(text: &str) -> Result<Duration, String> {
+    match text.trim().parse::<u64>() {
+        Ok(_) => Err("add a unit, such as 2h, 5m or 30s".to_owned()),
+        Err(_) => duration(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +37,14 @@ mod tests {
         assert_eq!(["2d", "1d 1h", "1w"].map(seconds), [172_800, 90_000, 604_800].map(Some));
         for other in ["", "-5s", "soon", "5 parsecs", "1 month", "2y"] {
             assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_people_type_has_a_unit() {
+        assert_eq!(duration_with_unit("2h"), Ok(Duration::from_secs(7200)));
+        for bare in ["2", " 0 "] {
+            assert!(duration_with_unit(bare).is_err_and(|told| told.contains("add a unit")), "{bare}");
         }
     }
 }

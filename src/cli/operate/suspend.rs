@@ -5,7 +5,7 @@ use std::num::TryFromIntError;
 use ureq::http::Method;
 
 use crate::cli::command_prelude::*;
-use crate::cli::input::durations::duration;
+use crate::cli::input::durations::duration_with_unit;
 use crate::cli::inspect::status::text::suspension_text;
 use crate::cli::target::source_action;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_SUSPEND_REASON")]
     reason: String,
     /// Resume the source automatically after this time, such as 2h (default: never).
-    #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration)]
+    #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration_with_unit)]
     time: Option<Duration>,
     #[command(flatten)]
     pub place: StoreOrServer,

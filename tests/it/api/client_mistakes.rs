@@ -144,7 +144,7 @@ fn a_server_that_cannot_count_the_time_of_a_suspension_is_too_old() {
     });
     let run = through(&folder, &old, "suspend shop --reason x --for 2h");
     assert_refused(&run, "is too old: it cannot suspend a source for a time");
-    let run = through(&folder, &old, "suspend shop --reason x --for 5000000000");
+    let run = through(&folder, &old, "suspend shop --reason x --for 5000000000s");
     assert_refused(&run, "`--for` is too long");
 }
 

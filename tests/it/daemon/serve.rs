@@ -382,6 +382,8 @@ fn roles_are_set_while_the_server_runs() {
         let said = locked.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED") && locked.err.contains("add `--server http");
         assert_eq!((locked.code, said), (1, true), "{line}: {}", locked.all());
     }
+    let bare = folder.run("suspend shop --reason x --for 2");
+    assert!(bare.code == 1 && bare.err.contains("add a unit, such as 2h, 5m or 30s"), "{}", bare.all());
     let zero = folder.run("suspend shop --reason x --for 0s");
     assert_eq!((zero.code, zero.err.contains("`--for` must be longer than 0 seconds")), (1, true), "{}", zero.all());
     assert_eq!(serve.stop().code, 0);
