@@ -20,6 +20,7 @@ use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::operations::hooks::read_secret;
 use crate::server::operations::reconciliation::files::DEFAULT_MIB;
+use crate::server::resources::write_policy::unknown_sources;
 use crate::store::store_exists;
 
 /// Serve the management API, and follow sources of manifests.
@@ -230,7 +231,13 @@ pub(crate) fn check_file(config: &mut Config) -> Vec<Diagnostic> {
         message: format!("`serve` refuses {path} without another option: {}", diagnostic.message),
         ..diagnostic
     };
-    lacking.map(warn).collect()
+    let followed: BTreeSet<String> = args.wanted(config).iter().map(|source| source.name.clone()).collect();
+    let misspelt = unknown_sources(&config.rest_writes, &followed, "the configuration file does not follow");
+    // Others may be those that clients apply.
+    let misspelt = misspelt.into_iter().filter(|fault| fault.help.is_some());
+    let misspelt =
+        misspelt.map(|Fault { code, message, help, .. }| Diagnostic { help, ..Diagnostic::warning(code, message) });
+    lacking.map(warn).chain(misspelt).collect()
 }
 
 fn header_name(name: &str) -> Result<String, String> {

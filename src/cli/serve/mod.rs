@@ -282,6 +282,7 @@ impl Args {
         let registry = sources.list();
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
+        sources.warn_of_unknown(&config.rest_writes);
         let app = self.api(&bound, &outputs, &config, &rest_writes).source_registry(registry.clone());
         let service = ApiService::new(app);
         let ends = role.ends();

@@ -3,6 +3,7 @@
 use arc_swap::ArcSwap;
 
 use crate::model::names::names;
+use crate::model::nearest;
 use crate::reconcile::check_source;
 use crate::server::prelude::*;
 
@@ -50,6 +51,18 @@ impl WritePolicy {
     }
 }
 
+/// The warnings of policies for sources that are not known: a misspelt one protects nothing. `fact` says what is known of them.
+pub(crate) fn unknown_sources(policies: &WritePolicies, known: &BTreeSet<String>, fact: &str) -> Vec<Fault> {
+    let unknown = policies.keys().filter(|source| *source != ALL_OTHERS && !known.contains(*source));
+    let warning = |source: &String| {
+        let message = format!("`rest_writes` names the source `{}`, which {fact}", printable(source));
+        let help = nearest(source, known.iter().map(String::as_str));
+        let help = help.map(|near| format!("did you mean `{}`?", printable(near)));
+        Fault { help, ..Fault::new(Code::UnknownReference, message) }
+    };
+    unknown.map(warning).collect()
+}
+
 /// The policies that are in effect. Clones share them, so that a reload of the configuration changes all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RestWrites(Arc<ArcSwap<WritePolicies>>);
@@ -88,5 +101,20 @@ mod tests {
             let fault = parse(text).unwrap_err();
             assert_eq!((fault.code, fault.path.to_string().as_str()), (code, path));
         }
+    }
+
+    #[test]
+    fn a_policy_for_an_unknown_source_is_told_with_the_name_that_may_be_meant() {
+        let policies = |names: &[&str]| -> WritePolicies {
+            names.iter().map(|name| ((*name).to_owned(), WritePolicy::Refuse)).collect()
+        };
+        let known = BTreeSet::from(["platform".to_owned(), "shop".to_owned()]);
+        let told = |names: &[&str]| unknown_sources(&policies(names), &known, "owns nothing");
+        assert!(told(&["platform", "*"]).is_empty());
+        let found = told(&["platfrm", "two words"]);
+        let message = found.first().map(|fault| fault.message.as_str());
+        assert_eq!(message, Some("`rest_writes` names the source `platfrm`, which owns nothing"));
+        let helps: Vec<Option<&str>> = found.iter().map(|fault| fault.help.as_deref()).collect();
+        assert_eq!(helps, [Some("did you mean `platform`?"), None]);
     }
 }

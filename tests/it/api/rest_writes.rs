@@ -109,6 +109,19 @@ fn a_header_that_names_the_source_overrides_it_and_is_in_the_history() {
 }
 
 #[test]
+fn a_misspelt_source_is_warned_of_since_it_protects_nothing() {
+    let (folder, serve) = served("{shpo: refuse, docs: drift, '*': header}");
+    let (fact, meant) = ("which is not followed and owns nothing", "did you mean `shop`?");
+    serve.wait_for(&format!("`rest_writes` names the source `shpo`, {fact}; {meant}"));
+    replace(&folder, &format!("rest_writes: {{shopp: refuse}}\n{SOURCES}"));
+    serve.wait_for(&format!("`rest_writes` names the source `shopp`, {fact}; {meant}"));
+    assert!(!serve.said().contains("names the source `docs`"), "{}", serve.said());
+    let run = folder.run("validate shop");
+    let told = run.err.contains("names the source `shopp`, which the configuration file does not follow");
+    assert!(run.code == 0 && told && run.err.contains(meant), "{}", run.all());
+}
+
+#[test]
 fn an_unknown_policy_is_reported_at_its_field() {
     let folder = Folder::new();
     folder.write("shop/one.yaml", &edge("one", "a"));

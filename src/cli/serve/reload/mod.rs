@@ -165,6 +165,9 @@ impl<'a> Reloader<'a> {
             tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
         }
         self.log_credentials(&config, &changes);
+        if config.rest_writes != self.config.rest_writes || !changes.is_empty() {
+            self.sources.warn_of_unknown(&config.rest_writes);
+        }
         if config.rest_writes != self.config.rest_writes {
             self.rest_writes.set(config.rest_writes.clone());
             tracing::info!("The policies of `rest_writes` in the configuration file are in effect.");

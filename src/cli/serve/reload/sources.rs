@@ -1,5 +1,6 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
+use crate::cli::inspect::known_sources;
 use crate::cli::prelude::*;
 use crate::cli::serve::args::Args;
 use crate::cli::serve::log;
@@ -10,6 +11,7 @@ use crate::reconcile::sources::registry::{SourceRegistry, UnstartedParts};
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::condition::Reason;
 use crate::reconcile::sync_loop::suspension::Suspensions;
+use crate::server::resources::write_policy::{WritePolicies, unknown_sources};
 
 /// The sources that a reload has changed, by their names.
 #[derive(Debug, Default)]
@@ -66,6 +68,21 @@ impl<'a> LiveSources<'a> {
     /// The list for the API. It changes with the sources.
     pub(crate) fn list(&self) -> SourceRegistry {
         self.list.clone()
+    }
+
+    /// Warns of policies for sources that are neither followed nor own anything. Clients may apply them later.
+    pub(crate) fn warn_of_unknown(&self, policies: &WritePolicies) {
+        let mut known: BTreeSet<String> = self.list.iter().map(|handle| handle.source.clone()).collect();
+        known.extend(self.list.unstarted().iter().flat_map(|parts| parts.sources.clone()));
+        let fact = "is not followed and owns nothing";
+        // Most servers need not look at all resources.
+        if unknown_sources(policies, &known, fact).is_empty() {
+            return;
+        }
+        known.extend(known_sources::of_store(&self.store.snapshot()));
+        for Fault { message, help, .. } in unknown_sources(policies, &known, fact) {
+            tracing::warn!("{message}{}", help.map(|help| format!("; {help}")).unwrap_or_default());
+        }
     }
 
     pub(super) fn store(&self) -> &Store {
