@@ -30,7 +30,6 @@ use super::speculative::NextState;
 use crate::cache::VersionedCache;
 use crate::lock::Lock;
 use crate::model::{Code, Key, Operation, Snapshot};
-use crate::syntax::text::printable;
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -142,14 +141,10 @@ impl Store {
         }
         match address.to_str() {
             Some(MEMORY) => Self::load_from(Arc::new(MemoryEngine::default()), retention, session),
-            Some(url) if url.contains("://") => {
-                let message = format!(
-                    "no engine can open `{}`: use the path of a folder, or a `postgres://` URL",
-                    printable(url)
-                );
-                Err(StoreError::new(Code::StoreFailed, message))
+            _ => {
+                postgres::check_scheme(address)?;
+                Self::load_from(Arc::new(FolderEngine::open(address, session, source)?), retention, session)
             }
-            _ => Self::load_from(Arc::new(FolderEngine::open(address, session, source)?), retention, session),
         }
     }
 
@@ -368,7 +363,10 @@ impl Store {
 pub(crate) fn store_exists(address: &Path) -> Result<bool, StoreError> {
     match postgres::url_of(address) {
         Some(_) => PostgresEngine::exists(address),
-        None => existing_store::store_exists(address),
+        None => {
+            postgres::check_scheme(address)?;
+            existing_store::store_exists(address)
+        }
     }
 }
 

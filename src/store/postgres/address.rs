@@ -10,11 +10,38 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use super::password::find_password;
+use super::password::{find_password, unmatched_file};
 use super::tls::{CertificateCheck, TlsParameters};
-use crate::model::Code;
+use crate::model::{Code, nearest};
 use crate::store::error::StoreError;
+use crate::syntax::text::printable;
 
+/// The parameters of a URL.
+const PARAMETERS: [&str; 23] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "passfile",
+    "password",
+    "port",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
 /// How the address of a store on PostgreSQL begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// How long a host is waited for, unless the address says otherwise.
@@ -37,8 +64,28 @@ pub(crate) fn url_of(address: &Path) -> Option<&str> {
 pub(crate) fn shown(address: &Path) -> String {
     match url_of(address) {
         Some(url) => parsed(url).map_or_else(|_| "postgres://".to_owned(), |(config, _)| name_of(&config)),
-        None => address.display().to_string(),
+        None => match foreign_scheme(address) {
+            Some(scheme) => format!("{}://", printable(scheme)),
+            None => address.display().to_string(),
+        },
     }
+}
+
+/// Refuses the URL of anything but a database: no folder is meant.
+pub(crate) fn check_scheme(address: &Path) -> Result<(), StoreError> {
+    let Some(scheme) = foreign_scheme(address) else { return Ok(()) };
+    let help = match nearest(scheme, ["postgres", "postgresql"]) {
+        Some(near) => format!("did you mean `{near}://`?"),
+        None => "use the path of a folder, or a `postgres://` URL".to_owned(),
+    };
+    let message = format!("no store has a `{}://` URL", printable(scheme));
+    Err(StoreError::new(Code::StoreFailed, message).help(help))
+}
+
+/// The scheme of a URL that is not of a database on PostgreSQL.
+fn foreign_scheme(address: &Path) -> Option<&str> {
+    let (scheme, _) = address.to_str()?.split_once("://")?;
+    url_of(address).is_none().then_some(scheme)
 }
 
 /// Where a database is, and how to connect to it.
@@ -106,6 +153,11 @@ impl PostgresAddress {
         Ok(config)
     }
 
+    /// Says that the password file has no line for the database, if that is so.
+    pub(super) fn unmatched_passfile(&self) -> Option<String> {
+        unmatched_file(&self.config, self.passfile.as_deref())
+    }
+
     /// How long a connection is waited for, with its login: each of several hosts may be silent.
     pub(super) fn connect_timeout(&self) -> Duration {
         let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len());
@@ -123,7 +175,7 @@ struct OwnParameters {
     names_session: bool,
 }
 
-/// Reads a URL. No error has a part of it.
+/// Reads a URL. No error has a part of it but a parameter that is nearly a known one.
 fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
     let invalid = |found: &str| {
         let message = format!("the address of the store is not a valid `postgres://` URL: {found}");
@@ -143,6 +195,12 @@ fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
             "sslkey" => own.tls.key = path(),
             "passfile" => own.passfile = path(),
             _ => {
+                // Another name may be a part of a password.
+                let near =
+                    Some(name).filter(|name| !PARAMETERS.contains(name)).and_then(|name| nearest(name, PARAMETERS));
+                if let Some(near) = near {
+                    return Err(invalid(&format!("unknown parameter `{}`; did you mean `{near}`?", printable(name))));
+                }
                 own.names_session |= name == "target_session_attrs";
                 others.push(parameter);
             }
@@ -204,6 +262,24 @@ mod tests {
         }
         assert_eq!(shown(Path::new("edgewright.db")), "edgewright.db");
         assert!(url_of(Path::new("mysql://db/edge")).is_none());
+        assert_eq!(shown(Path::new("postgre://edge:hunter2@db/edge")), "postgre://");
+    }
+
+    #[test]
+    fn a_misspelt_url_is_told_with_what_may_be_meant() {
+        let help = |address: &str| {
+            let help = check_scheme(Path::new(address)).err().and_then(|error| error.help);
+            help.map(|help| help.into_owned())
+        };
+        assert_eq!(help("postgre://edge:hunter2@db/edge").as_deref(), Some("did you mean `postgres://`?"));
+        assert!(help("mysql://db/edge").is_some_and(|help| help.contains("a folder")));
+        assert_eq!([help("postgresql://db/edge"), help("edgewright.db")], [None, None]);
+        let error = PostgresAddress::parse("postgres://edge@db/edge?sslmod=require").err().unwrap();
+        assert!(error.message.ends_with("unknown parameter `sslmod`; did you mean `sslmode`?"), "{error}");
+        for known in PARAMETERS {
+            let refused = PostgresAddress::parse(&format!("postgres://edge@db/edge?{known}=1")).err();
+            assert!(refused.is_none_or(|error| !error.message.contains("unknown parameter")), "{known}");
+        }
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(super) const CURE: &str =
 const PASSWORD: &str = "set PGPASSWORD, EDGEWRIGHT_DATABASE_PASSWORD_COMMAND, or a password file (`passfile`, PGPASSFILE \
                         or ~/.pgpass) that only its owner can read";
 
+/// The cause that the client has for a missing password.
+const PASSWORD_MISSING: &str = "password missing";
+
 /// The help for an error. A refused connection needs another address, file or setting than one that nobody answers.
 fn cure(error: &Error) -> &'static str {
     if let Some(code) = error.code() {
@@ -73,13 +76,18 @@ fn cure(error: &Error) -> &'static str {
         Some(_) => CURE,
         // The client has no types for these.
         None => match cause.to_string().as_str() {
-            "password missing" => PASSWORD,
+            PASSWORD_MISSING => PASSWORD,
             "server does not support TLS" => {
                 "turn on `ssl` in PostgreSQL, or set `sslmode=disable` if nobody else can read this connection"
             }
             _ => CURE,
         },
     }
+}
+
+/// Whether the server asks for a password, and none was found.
+pub(super) fn lacks_password(error: &Error) -> bool {
+    error.source().is_some_and(|cause| cause.to_string() == PASSWORD_MISSING)
 }
 
 /// Whether the server has answered, so that the connection is not what failed, and the same may succeed when it is tried again.

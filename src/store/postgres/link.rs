@@ -21,7 +21,7 @@ use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::failure::{CURE, failed, is_away, is_lost, replaced};
+use super::failure::{CURE, failed, is_away, is_lost, lacks_password, replaced};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -153,7 +153,13 @@ impl DatabaseLink {
         config.application_name(name);
         let address = Arc::clone(&self.address);
         match self.on_thread(async move { open(&address, connector, config).await }) {
-            Some(opened) => opened.map_err(|error| self.failed("connect to", &error)),
+            Some(opened) => opened.map_err(|error| {
+                let failure = self.failed("connect to", &error);
+                match self.address.unmatched_passfile().filter(|_| lacks_password(&error)) {
+                    Some(why) => StoreError { message: format!("{}: {why}", failure.message), ..failure },
+                    None => failure,
+                }
+            }),
             None => Err(self.silent("connect to")),
         }
     }

@@ -66,7 +66,7 @@ mod upkeep;
 mod writer;
 mod writer_lock;
 
-pub(crate) use address::{shown, url_of};
+pub(crate) use address::{check_scheme, shown, url_of};
 pub(crate) use engine::PostgresEngine;
 pub(crate) use keys::check_named;
 pub(crate) use postgres_copy::PostgresCopy;

@@ -4,6 +4,7 @@
 //! for minutes. The first of these that is set gives it: the command in `EDGEWRIGHT_DATABASE_PASSWORD_COMMAND`, `PGPASSWORD`, and a
 //! password file that only its owner can read (`passfile` in the address, `PGPASSFILE`, `~/.pgpass`).
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,6 @@ const MOST_BYTES: u64 = 16 << 10;
 /// Returns the password for a database. `passfile` is the password file that its address names. Waits for the command, so this
 /// must not run on the thread of the connections. An error says what is wrong with the command, and never what it prints.
 pub(super) fn find_password(config: &Config, passfile: Option<&Path>) -> Result<Option<String>, String> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(command) = variable(PASSWORD_COMMAND) {
         let printed = printed_by(&command.to_string_lossy(), DEADLINE);
         return printed.map(Some).map_err(|found| format!("{PASSWORD_COMMAND} {found}"));
@@ -32,9 +32,30 @@ pub(super) fn find_password(config: &Config, passfile: Option<&Path>) -> Result<
     if let Some(password) = variable("PGPASSWORD").and_then(|value| value.into_string().ok()) {
         return Ok(Some(password));
     }
+    Ok(password_file(passfile).and_then(|path| password_in_file(&path, config)))
+}
+
+/// Says that the password file has no line for a database, if that is so.
+pub(super) fn unmatched_file(config: &Config, passfile: Option<&Path>) -> Option<String> {
+    let path = password_file(passfile)?;
+    fs::metadata(&path).ok().filter(|facts| facts.is_file() && is_private(facts))?;
+    let text = fs::read_to_string(&path).ok()?;
+    let is_unmatched = text.lines().all(|line| password_in(line, config).is_none());
+    is_unmatched.then(|| format!("no line of {} is for {}", path.display(), line_of(config).join(":")))
+}
+
+/// The password file, which need not exist.
+fn password_file(passfile: Option<&Path>) -> Option<PathBuf> {
     let named = passfile.map(Path::to_owned).or_else(|| variable("PGPASSFILE").map(PathBuf::from));
-    let path = named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".pgpass")));
-    Ok(path.and_then(|path| password_in_file(&path, config)))
+    named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".pgpass")))
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn is_private(facts: &fs::Metadata) -> bool {
+    facts.permissions().mode() & 0o077 == 0
 }
 
 /// The first line that a command prints within a time.
@@ -51,7 +72,7 @@ fn printed_by(command: &str, deadline: Duration) -> Result<String, String> {
 
 fn password_in_file(path: &Path, config: &Config) -> Option<String> {
     let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    if facts.permissions().mode() & 0o077 != 0 {
+    if !is_private(&facts) {
         tracing::warn!("The password file {} is ignored: others can read it.", path.display());
         return None;
     }
@@ -65,20 +86,20 @@ fn password_in(line: &str, config: &Config) -> Option<String> {
         return None;
     }
     let [host, port, database, user, password] = <[String; 5]>::try_from(fields(line)).ok()?;
-    let port_of_address = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let host_of_address = match config.get_hosts().first() {
+    let mut fields = [host, port, database, user].into_iter().zip(line_of(config));
+    fields.all(|(pattern, value)| pattern == "*" || pattern == value).then_some(password)
+}
+
+/// The host, port, database and user of a line for a database.
+fn line_of(config: &Config) -> [String; 4] {
+    let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
         // As libpq has it.
         _ => "localhost".to_owned(),
     };
-    let user_of_address = config.get_user().unwrap_or_default();
-    let database_of_address = config.get_dbname().unwrap_or(user_of_address);
-    let fits = |pattern: &str, value: &str| pattern == "*" || pattern == value;
-    let is_for = fits(&host, &host_of_address)
-        && fits(&port, &port_of_address)
-        && fits(&database, database_of_address)
-        && fits(&user, user_of_address);
-    is_for.then_some(password)
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user().unwrap_or_default();
+    [host, port, config.get_dbname().unwrap_or(user).to_owned(), user.to_owned()]
 }
 
 /// The fields of a line of a password file: colons divide them, and a backslash escapes.
@@ -124,5 +145,6 @@ mod tests {
         ] {
             assert_eq!(password_in(line, &config).as_deref(), expected, "{line}");
         }
+        assert_eq!(line_of(&config).join(":"), "db:5432:store:edge");
     }
 }

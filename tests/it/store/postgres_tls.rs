@@ -179,6 +179,7 @@ fn a_password_comes_from_a_command_the_environment_or_a_file_that_only_its_owner
         ("pgpass", line("hunter2"), 0o600),
         ("wrong.pgpass", line("hunter2-wrong"), 0o600),
         ("open.pgpass", line("hunter2"), 0o644),
+        ("other.pgpass", "other:*:*:*:hunter2\n".to_owned(), 0o600),
         ("home/.pgpass", line("hunter2"), 0o600),
     ] {
         folder.write(name, &text);
@@ -201,6 +202,7 @@ fn a_password_comes_from_a_command_the_environment_or_a_file_that_only_its_owner
     let refused = [
         ("&passfile=gone.pgpass", "password missing"),
         ("&passfile=open.pgpass", "password missing"),
+        ("&passfile=other.pgpass", "password missing: no line of other.pgpass is for 127.0.0.1:"),
         ("&passfile=wrong.pgpass", "password authentication failed"),
     ];
     for (parameters, message) in refused {
