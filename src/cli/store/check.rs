@@ -1,5 +1,6 @@
 //! `edgewright store check` and `store repair`: whether a store or backup can be read, and what to do if not (D100).
 
+use super::restore::UNREADABLE;
 use super::store_args::StoreArgs;
 use crate::cli::command_prelude::*;
 use crate::cli::inspect::history::{records_text, scrubbed_text};
@@ -68,7 +69,13 @@ fn open(store: &StoreArgs) -> Result<Store, Failure> {
 }
 
 fn in_backup(store: &StoreArgs, file: &Path) -> Result<StoreCheck, Failure> {
-    let backup = BackupFile::open(file)?;
+    if file.is_dir() {
+        let shown = printable(&file.to_string_lossy());
+        let help = format!("use `--store {shown}`; an argument without --store is a backup file");
+        return Err(Diagnostic::error(Code::StoreFailed, format!("{shown} is a folder")).help(help).into());
+    }
+    let unreadable = |error: StoreError| Failure::from(error).with_help(Code::StoreFailed, UNREADABLE);
+    let backup = BackupFile::open(file).map_err(unreadable)?;
     let opened = backup.open_store(store.folder(), &store.master_key.source()?)?;
     Ok(opened.store.check())
 }

@@ -11,7 +11,7 @@ use crate::store::seal::MasterKeySource;
 const NO_BACKUP: &str = "name a file that `edgewright backup` wrote, or use the newer version";
 
 /// The help for a file that cannot be read.
-const UNREADABLE: &str = "check the path of the backup and its permissions";
+pub(super) const UNREADABLE: &str = "check the path of the backup and its permissions";
 
 /// Restore a store from a backup into an empty folder or database.
 ///

@@ -5,10 +5,24 @@ use serde_json::{Value, json};
 
 use crate::support::{
     manifests::edge,
-    program::{CONFIG, finish, until},
+    program::{CONFIG, Folder, finish, until},
     sources::{in_state, shown, soon_shown, status, two_sources, until_logged},
     users::{client, client_command, url},
 };
+
+#[test]
+fn a_source_that_a_pipeline_applies_is_not_suspended() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a", "x"));
+    let serve = folder.serve("");
+    assert_eq!(client(&folder, &serve, "reconcile --source docs m").code, 0);
+    for line in ["suspend docs --reason x", "resume docs"] {
+        let run = client(&folder, &serve, line);
+        for said in ["`docs` is not followed: its pipeline applies it", "revoke its key (`edgewright keys list`)"] {
+            assert!(run.code == 1 && run.err.contains(said), "{line}: {}", run.all());
+        }
+    }
+}
 
 #[test]
 fn a_suspended_source_is_synced_and_not_applied() {

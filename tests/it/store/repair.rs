@@ -310,6 +310,20 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
 }
 
 #[test]
+fn a_check_of_what_is_no_backup_says_what_to_name() {
+    let folder = sound();
+    for (line, said) in [
+        ("store check store", "use `--store store`; an argument without --store is a backup file"),
+        ("store check nosuch.backup", "check the path of the backup"),
+        ("store check --store postgre://edge:hunter2@db/edge", "did you mean `postgres://`?"),
+        ("keys create --store postgre://edge:hunter2@db/edge", "did you mean `postgres://`?"),
+    ] {
+        let run = folder.run(line);
+        assert!(run.code == 1 && run.err.contains(said) && !run.all().contains("hunter2"), "{line}: {}", run.all());
+    }
+}
+
+#[test]
 fn a_command_tells_of_damage_and_one_that_writes_restores_the_file() {
     let folder = sound();
     for path in kept_twice(&folder) {

@@ -210,6 +210,12 @@ fn unknown(app: &AppState, name: &str) -> ApiError {
             Fault::new(Code::Unavailable, message).help("GET `/sources` and the log of the server have the reason");
         return ApiError::new(fault).retry_after(RETRY_UNSTARTED);
     }
+    let inventory = app.telemetry.inventories.count(&app.served.store.snapshot());
+    if inventory.by_source.contains_key(name) {
+        let message = format!("`{}` is not followed: its pipeline applies it", printable(name));
+        let help = "to stop it, disable the pipeline or revoke its key (`edgewright keys list`)";
+        return ApiError::new(Fault::new(Code::NotFound, message).help(help));
+    }
     let fault = Fault::new(Code::NotFound, format!("this server follows no source named `{}`", printable(name)));
     let followed = app.sources.registry.now();
     let known = followed.iter().map(|handle| handle.source.as_str());
