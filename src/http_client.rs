@@ -1,7 +1,9 @@
 //! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ureq::config::{Config, ConfigBuilder};
@@ -49,6 +51,16 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
         }
     }
     if found.is_empty() { Err("no certificate found".to_owned()) } else { Ok(RootCerts::new_with_certs(&found)) }
+}
+
+/// Says why the file that SSL_CERT_FILE names has no authorities, if it has none: then no server is trusted.
+fn authorities_fault(named: Option<OsString>) -> Option<String> {
+    let path = PathBuf::from(named.filter(|path| !path.is_empty())?);
+    let fault = match std::fs::read(&path) {
+        Ok(pem) => authorities(&pem).err()?,
+        Err(error) => error.to_string(),
+    };
+    Some(format!("SSL_CERT_FILE names {}: {fault}", path.display()))
 }
 
 /// Creates a client for requests to another server of the same store. It keeps so many idle connections.
@@ -102,6 +114,10 @@ fn is_without_tls(error: &io::Error) -> bool {
 fn reason(error: &Error) -> Option<String> {
     match error {
         Error::Io(error) if is_without_tls(error) => Some("the server does not speak TLS: use http://".to_owned()),
+        Error::Io(io) if is_unknown_issuer(error) => {
+            let fault = authorities_fault(std::env::var_os("SSL_CERT_FILE"));
+            Some(fault.map_or_else(|| io.to_string(), |fault| format!("{io} ({fault})")))
+        }
         Error::Io(error) => Some(error.to_string()),
         Error::Timeout(_) => Some("no response in time".to_owned()),
         Error::HostNotFound => Some("host not found".to_owned()),
@@ -186,6 +202,14 @@ mod tests {
         }
         let torn = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
         assert!(authorities(torn.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_file_of_authorities_that_is_missing_is_named() {
+        let fault = |named: Option<&str>| authorities_fault(named.map(OsString::from));
+        let missing = fault(Some("/nowhere/ca.pem")).unwrap_or_default();
+        assert!(missing.starts_with("SSL_CERT_FILE names /nowhere/ca.pem: No such file"), "{missing}");
+        assert_eq!([fault(None), fault(Some(""))], [None, None]);
     }
 
     #[test]
