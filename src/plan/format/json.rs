@@ -181,6 +181,12 @@ impl Spot {
         }
     }
 
+    /// The place as `file:line:column`, if there is one.
+    pub(crate) fn position(&self) -> Option<String> {
+        let (file, line, column) = (self.file.as_ref()?, self.line?, self.column?);
+        Some(format!("{file}:{line}:{column}"))
+    }
+
     fn place(&self, files: &HashMap<&str, Arc<SourceFile>>) -> Option<Place> {
         let file = files.get(self.file.as_deref()?)?;
         Some(Place::at(Arc::clone(file), (self.line?, self.column?), (self.end_line?, self.end_column?)))

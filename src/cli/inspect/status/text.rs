@@ -14,6 +14,8 @@ use crate::server::operations::sources::view::{SourceCounts, SourceState, Source
 
 /// The most diagnostics of a source that are shown.
 const MOST_SHOWN: usize = 10;
+/// The most places of a diagnostic that are shown beside its own.
+const MOST_RELATED: usize = 3;
 /// The length of a commit in the table.
 const SHORT_COMMIT: usize = 8;
 
@@ -209,11 +211,10 @@ fn coloured_state(source: &SourceView) -> String {
 /// A diagnostic on one line.
 fn finding(item: &Item) -> String {
     let severity = item.severity.as_str();
-    let place = match (&item.spot.file, item.spot.line, item.spot.column) {
-        (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
-        _ => String::new(),
-    };
-    escaped(&format!("{severity} {}: {place}{}", item.code, item.message)).into_owned()
+    let place = item.spot.position().map(|place| format!("{place}: ")).unwrap_or_default();
+    let others = item.related.iter().filter_map(|it| Some(format!(" ({}: {})", it.message, it.spot.position()?)));
+    let others: String = others.take(MOST_RELATED).collect();
+    escaped(&format!("{severity} {}: {place}{}{others}", item.code, item.message)).into_owned()
 }
 
 #[cfg(test)]
@@ -251,6 +252,26 @@ mod tests {
         let finding = format!("  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n");
         let said = format!("\nstorefront: 1 warning\n{finding}    help: wait for it\n          way: edge\n");
         assert!(shown.ends_with(&said), "{shown}");
+    }
+
+    #[test]
+    fn a_diagnostic_has_the_places_that_it_is_about() {
+        let spot = |file: &str| json!({"file": file, "line": 3, "column": 18, "end_line": 3, "end_column": 19});
+        let mut item = spot("dup/b.yaml");
+        let mut first = spot("dup/a.yaml");
+        first["message"] = json!("first here");
+        for (field, value) in [
+            ("code", json!("ERR_EDGEWRIGHT_DUPLICATE_NAME")),
+            ("severity", json!("error")),
+            ("message", json!("duplicate HttpsEdge `a`")),
+            ("help", json!(null)),
+            ("related", json!([first])),
+        ] {
+            item[field] = value;
+        }
+        let shown = finding(&serde_json::from_value(item).unwrap());
+        let said = "dup/b.yaml:3:18: duplicate HttpsEdge `a` (first here: dup/a.yaml:3:18)";
+        assert_eq!(shown, format!("error ERR_EDGEWRIGHT_DUPLICATE_NAME: {said}"));
     }
 
     #[test]
