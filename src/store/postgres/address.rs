@@ -244,6 +244,8 @@ fn name_of(config: &Config) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
 
     #[test]
@@ -269,7 +271,7 @@ mod tests {
     fn a_misspelt_url_is_told_with_what_may_be_meant() {
         let help = |address: &str| {
             let help = check_scheme(Path::new(address)).err().and_then(|error| error.help);
-            help.map(|help| help.into_owned())
+            help.map(Cow::into_owned)
         };
         assert_eq!(help("postgre://edge:hunter2@db/edge").as_deref(), Some("did you mean `postgres://`?"));
         assert!(help("mysql://db/edge").is_some_and(|help| help.contains("a folder")));

@@ -155,7 +155,8 @@ impl DatabaseLink {
         match self.on_thread(async move { open(&address, connector, config).await }) {
             Some(opened) => opened.map_err(|error| {
                 let failure = self.failed("connect to", &error);
-                match self.address.unmatched_passfile().filter(|_| lacks_password(&error)) {
+                let unmatched = || self.address.unmatched_passfile();
+                match lacks_password(&error).then(unmatched).flatten() {
                     Some(why) => StoreError { message: format!("{}: {why}", failure.message), ..failure },
                     None => failure,
                 }
