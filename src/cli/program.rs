@@ -10,7 +10,7 @@ use super::config::Config;
 use super::config::location::config_path;
 use super::failure::{CommandResult, Exit, Failure};
 use super::input::option_origins::CurrentContext;
-use super::input::{empty_variables, usage};
+use super::input::{empty_variables, misspelt_variables, usage};
 use super::manifests::source_args;
 use super::output::{self, Output, diagnostics};
 use super::serve::{self, core_dumps};
@@ -65,6 +65,7 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
+    misspelt_variables::warnings(&command).iter().for_each(|warning| diagnostics::say(warning));
     let server_by_flag_only = command::current_context(&cli.command) == CurrentContext::OnlyByFlag;
     config.add_refused_options(&command, &matches, server_by_flag_only);
     if matches!(cli.command, Command::Validate(_)) {

@@ -49,7 +49,7 @@ pub(crate) use self::author::{Author, CommitAuthor};
 pub(crate) use self::base_urls::BaseUrls;
 pub(crate) use self::claim::Claim;
 pub(crate) use self::desired::Desired;
-pub(crate) use self::diagnostics::suggestions::Suggestions;
+pub(crate) use self::diagnostics::suggestions::{Suggestions, misspelt};
 pub(crate) use self::diagnostics::{
     Cause, Code, Diagnostic, Fault, FaultTarget, Faults, FieldPath, MOST_FAULTS, Name, Path, Place, Segment, Severity,
     SourceFile, nearest, suggest,

@@ -141,9 +141,12 @@ impl Plan {
             false => format!("{} of {owner}'s {owned} resources (limit: {budget})", deleted.len()),
         };
         let message = format!("the plan would delete {how_many}: {}", names.join(", "));
-        let mut help = format!("{check}; to delete the resources, run once with --max-deletes {}", deleted.len());
+        let limit = deleted.len();
+        let mut help = format!(
+            "{check}; to delete the resources, set a deletion limit of {limit} for one run: --max-deletes {limit}"
+        );
         if setting == BudgetSetting::OfRunOrSource {
-            help += &format!(", or set `max_deletes: {}` for a source that a server follows", deleted.len());
+            help += &format!(", or set `max_deletes: {limit}` for a source that a server follows");
         }
         self.refuse(Code::TooManyDeletions, message, help);
     }

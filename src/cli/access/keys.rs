@@ -9,10 +9,9 @@ use super::role::{owner_id, role};
 use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
-use crate::cli::inspect::known_sources;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
-use crate::cli::target::{ListedKey, create_key, delete_key, list_keys};
+use crate::cli::target::{ListedKey, create_key, delete_key, list_keys, sources_of_store};
 use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, rules};
 use crate::reconcile::run::token;
 use crate::server::operations::sources::MOST_UNFOLLOWED;
@@ -229,7 +228,7 @@ fn role_conflict(owner: &str, has: Role) -> Failure {
 
 /// The sources that own resources in a store, and those that a server with the same configuration follows.
 fn sources_in_store(snapshot: &Snapshot, config: &Config) -> Vec<String> {
-    let mut names = known_sources::of_store(snapshot);
+    let mut names = sources_of_store(snapshot);
     names.extend(config.sources.iter().map(|source| source.name.clone()));
     Vec::from_iter(names)
 }

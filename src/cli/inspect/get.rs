@@ -91,7 +91,7 @@ impl Args {
         let parent = self.parent_option(kind, of_name)?;
         let parents = origin.parents(kind, parent, wanted)?;
         let mut found = match wanted {
-            Some(wanted) => origin.find(kind, &parents, wanted)?,
+            Some(wanted) => origin.find(kind, of_name, &parents, wanted)?,
             None => {
                 let given: Vec<_> = self.filter.iter().map(|filter| ("filter", filter.clone())).collect();
                 origin.list_all(kind, &parents, &given)?

@@ -4,7 +4,7 @@ pub(crate) mod blame;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod history;
-pub(crate) mod known_sources;
+mod known_sources;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod trace;

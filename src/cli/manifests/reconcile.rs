@@ -10,7 +10,8 @@ use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
 use crate::cli::target::{AppliedPlan, PlanFile, Proposal, StoreTarget, Target};
-use crate::plan::{RedactedPlan, SavedPlan};
+use crate::model::misspelt;
+use crate::plan::{Effect, RedactedPlan, SavedPlan};
 
 /// The line after a plan that is not applied.
 const UNCHANGED: &str = "Nothing was applied.";
@@ -99,6 +100,9 @@ impl PlanArgs {
         let Proposal { mut report, left_out, saved, unwritable, .. } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, &self.ownership.source)?;
+        if let (Some(source), Some(meant)) = (&report.source, meant_source(&report, target.as_ref())) {
+            say(&format!("Source {source} is new; did you mean {meant}?"));
+        }
         let unchanged = (!dry_run).then_some(UNCHANGED);
         self.output.announce(&report).inspect_err(|_| unchanged.into_iter().for_each(say))?;
         let isolated = report.plan.is_some() && report.has_errors();
@@ -192,6 +196,18 @@ impl PlanArgs {
         }
         Ok(())
     }
+}
+
+/// The source that may be meant in place of a new one.
+fn meant_source(report: &Report, target: &dyn Target) -> Option<String> {
+    let (source, plan) = (report.source.as_deref()?, report.plan.as_ref()?);
+    // A source that has applied something before seldom only creates.
+    if plan.is_empty() || !plan.changes.iter().all(|change| matches!(change.effect, Effect::Create)) {
+        return None;
+    }
+    let known = target.sources();
+    let is_new = !known.contains(source);
+    misspelt(source, known.iter().map(String::as_str)).filter(|_| is_new).map(str::to_owned)
 }
 
 /// The exit code of a run that changes nothing.

@@ -58,6 +58,9 @@ pub(crate) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
+    /// The sources with resources, as far as the caller sees them.
+    fn sources(&self) -> BTreeSet<String>;
+
     /// Applies the last proposal. `hid_secrets` if it was shown without secrets.
     fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure>;
 

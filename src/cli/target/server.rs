@@ -6,6 +6,7 @@ use super::client::{ApiClient, RequestEffect, SendError, parse_report};
 use super::error_response::{foreign_response, missing_files, rejects_field};
 use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
+use super::sources::sources_of_server;
 use super::upload::{Texts, UploadFiles};
 use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{diagnostics, during};
@@ -20,6 +21,7 @@ use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;
 use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message};
+use crate::syntax::text::printable_path;
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {
@@ -188,6 +190,21 @@ impl ServerTarget {
         Proposal { report, left_out, saved, unwritable, traced, routing }
     }
 
+    /// The help for a source that the server follows: where its manifests are, if the caller may see that.
+    fn followed_help(&self) -> String {
+        let listed = self.client.sources(Some(&self.options.source)).ok();
+        let place = listed.and_then(|list| list.sources.into_iter().next()).map(|source| match source.repository {
+            repository if repository.is_empty() => source.paths.join(" "),
+            repository => repository,
+        });
+        match place.filter(|place| !place.is_empty()) {
+            Some(place) => {
+                format!("change `{}` on the server; use `plan` here, or another --source", printable_path(&place))
+            }
+            None => FOLLOWED_HELP.to_owned(),
+        }
+    }
+
     /// Plans once more, and shows how the plan differs from the one that was shown before.
     fn show_difference(&self, mut proposed: LastProposal) {
         let now = self.exchange(self.request(), &mut proposed.files, "Planning").ok().and_then(|run| run.saved_plan);
@@ -273,12 +290,16 @@ impl Target for ServerTarget {
         if run.followed && self.applies {
             // The server would refuse the plan after it was shown and, perhaps, approved.
             let message = followed_message(&self.options.source);
-            return Err(Diagnostic::error(Code::Conflict, message).help(FOLLOWED_HELP).into());
+            return Err(Diagnostic::error(Code::Conflict, message).help(self.followed_help()).into());
         }
         let mut proposal = self.proposal(run, files, validated);
         proposal.report.diagnostics.extend(unread);
         sort(&mut proposal.report.diagnostics);
         Ok(proposal)
+    }
+
+    fn sources(&self) -> BTreeSet<String> {
+        sources_of_server(&self.client)
     }
 
     fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure> {

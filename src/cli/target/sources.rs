@@ -1,4 +1,4 @@
-//! The sources of a running server.
+//! The sources of a running server or a store.
 
 use super::client::ApiClient;
 use crate::cli::prelude::*;
@@ -18,6 +18,16 @@ impl ApiClient {
         list.sources.retain(|source| source.name == name);
         Ok(list)
     }
+}
+
+/// The sources that own resources in a store.
+pub(crate) fn sources_of_store(snapshot: &Snapshot) -> BTreeSet<String> {
+    snapshot.iter().filter_map(|entry| entry.source()).map(str::to_owned).collect()
+}
+
+/// The sources of a server; none if it does not list them.
+pub(crate) fn sources_of_server(client: &ApiClient) -> BTreeSet<String> {
+    client.sources(None).into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
 }
 
 pub(crate) fn source_action(source: &str, action: &str) -> String {

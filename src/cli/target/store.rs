@@ -1,6 +1,7 @@
 //! A local store, which no other process can change at the same time.
 
 use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
+use super::sources::sources_of_store;
 use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{during, say};
 use crate::cli::prelude::*;
@@ -131,6 +132,10 @@ impl Target for StoreTarget {
             self.store = self.args.read_for_plan()?;
         }
         self.plan_and_report(document)
+    }
+
+    fn sources(&self) -> BTreeSet<String> {
+        self.store.as_ref().map(|store| sources_of_store(&store.snapshot())).unwrap_or_default()
     }
 
     fn apply(&mut self, _hid_secrets: bool) -> Result<AppliedPlan, Failure> {

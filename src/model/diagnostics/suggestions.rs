@@ -7,6 +7,9 @@ use crate::syntax::text::printable;
 /// Longer words are not compared: they are not typing errors, and comparing them takes time and memory.
 const LONGEST_WORD: usize = 100;
 
+/// Shorter names are a slip away from too many others.
+const SHORTEST_NAME: usize = 3;
+
 /// The most comparisons for suggestions in one run: a list of misspelt words can be as long as a file.
 const MOST_COMPARISONS: usize = 100_000;
 
@@ -95,6 +98,27 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(candidate, _)| candidate)
 }
 
+/// Returns the known name that a slip of the fingers made another one: a letter is missing, was added, or changed places with
+/// the next one. For names that may as well be meant: `team-a` is not a misspelt `team-b`, nor `eu` a misspelt `eu1`.
+pub(crate) fn misspelt<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known.into_iter().find(|known| is_slip(name, known))
+}
+
+fn is_slip(name: &str, known: &str) -> bool {
+    let longest = name.len().max(known.len());
+    if name.len().min(known.len()) < SHORTEST_NAME || longest > LONGEST_WORD {
+        return false;
+    }
+    let sorted = |text: &str, is_counted: fn(&char) -> bool| {
+        let mut counted: Vec<char> = text.chars().filter(is_counted).collect();
+        counted.sort_unstable();
+        counted
+    };
+    let has_same = |is_counted: fn(&char) -> bool| sorted(name, is_counted) == sorted(known, is_counted);
+    let is_replaced = name.len() == known.len() && !has_same(|_| true);
+    !is_replaced && has_same(char::is_ascii_digit) && strsim::damerau_levenshtein(name, known) == 1
+}
+
 /// Returns the help for a misspelt word: the most similar known one, or `otherwise`.
 pub(crate) fn suggest<'a>(
     word: &str,
@@ -126,6 +150,23 @@ impl Suggestions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_name() {
+        for (name, known, expected) in [
+            ("shp", "shop", true),
+            ("shpo", "shop", true),
+            ("shoop", "shop", true),
+            ("team-a", "team-b", false),
+            ("eu-1", "eu-2", false),
+            ("shop2", "shop", false),
+            ("shop-api", "shop", false),
+            ("eu", "e", false),
+            ("shop", "shop", false),
+        ] {
+            assert_eq!(misspelt(name, [known]), expected.then_some(known), "{name} {known}");
+        }
+    }
 
     const ROUTE: &[&str] = &[
         "match_type",

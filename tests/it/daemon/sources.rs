@@ -337,7 +337,7 @@ fn a_source_that_the_server_follows_is_refused_before_the_plan_is_shown() {
     let run = client(&folder, &serve, "reconcile --source shop mine");
     assert_eq!((run.code, run.out.as_str()), (1, ""), "{}", run.all());
     assert!(run.err.contains("reconciles source `shop` from its own manifests"), "{}", run.err);
-    assert!(run.err.contains("change those manifests"), "{}", run.err);
+    assert!(run.err.contains("` on the server; use `plan` here, or another --source"), "{}", run.err);
     let plan = client(&folder, &serve, "plan --source shop mine");
     assert_eq!((plan.code, plan.calls().len()), (0, 1), "{}", plan.all());
 }

@@ -16,9 +16,25 @@ fn a_small_source_is_guarded_too_and_a_flag_allows_it_once() {
     assert_eq!((refused.code, refused.err.contains(REFUSED)), (4, true), "{}", refused.err);
     assert!(refused.err.contains("e0, HttpsEdge e1, HttpsEdge e2"), "{}", refused.err);
     assert_eq!(folder.run("reconcile m --max-deletes 2").code, 4);
+    assert!(refused.err.contains("a deletion limit of 3 for one run: --max-deletes 3"), "{}", refused.err);
     assert_eq!(folder.run("reconcile m --max-deletes 99%").code, 4);
     folder.ok("reconcile m --max-deletes 3");
     assert!(folder.snapshot("store").is_empty());
+}
+
+#[test]
+fn a_new_source_is_told_from_a_misspelt_one() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges("e", 1));
+    assert!(!folder.ok("reconcile m --source shop").err.contains("did you mean"), "the first source");
+    folder.write("n/f.yaml", &edges("f", 1));
+    for (source, meant) in [("shp", true), ("docs", false), ("shop2", false)] {
+        let run = folder.ok(&format!("plan n --source {source}"));
+        let note = format!("Source {source} is new; did you mean shop?");
+        assert_eq!(run.err.contains(&note), meant, "{}", run.all());
+    }
+    assert!(folder.ok("reconcile n --source shp").err.contains("did you mean shop?"));
+    assert!(!folder.ok("plan n --source shp").err.contains("did you mean"), "it is a source by now");
 }
 
 #[test]

@@ -16,11 +16,14 @@ impl ResourceReader {
         suggest(name, similar, near_kind_and_name(name))
     }
 
-    /// The help for an id or name that no resource of a kind has below these parents.
-    pub(super) fn near_name_below(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> String {
+    /// The help for an id or name that no resource of a kind has below these parents, of which `of` names one.
+    pub(super) fn near_name_below(&self, kind: Kind, of: Option<&str>, parents: &[Option<Id>], wanted: &str) -> String {
         let names = self.names_below(kind, parents).unwrap_or_default();
-        let otherwise = format!("list them with `edgewright get {}`", plural(name_of(kind)));
-        suggest(wanted, names.iter().map(String::as_str), otherwise)
+        let whole = |near: &str| of.map_or_else(|| near.to_owned(), |of| format!("{of}/{near}"));
+        match nearest(wanted, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{}`?", printable(&whole(near))),
+            None => format!("list them with `edgewright get {}`", plural(name_of(kind))),
+        }
     }
 
     /// The names that can be similar to one, with those of their parents if it has one. A server is asked for those below the

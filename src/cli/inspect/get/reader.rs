@@ -6,10 +6,10 @@ use crate::cli::access::keys::roles_on_server;
 use crate::cli::access::owners::owners_in_store;
 use crate::cli::command_prelude::*;
 use crate::cli::failure::if_found;
-use crate::cli::inspect::known_sources;
 use crate::cli::inspect::status::text::short_commit;
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_on_server};
 use crate::cli::output::list::ListItem;
+use crate::cli::target::{sources_of_server, sources_of_store};
 use crate::filter::Filter;
 use crate::model::Entry;
 use crate::model::decode::list;
@@ -147,7 +147,7 @@ impl ResourceReader {
     ) -> Result<Vec<Option<Id>>, Failure> {
         let Some(of) = kind.info().parent else { return Ok(vec![None]) };
         let parents = match (named, wanted) {
-            (Some(named), _) => self.find(of, &[None], named)?,
+            (Some(named), _) => self.find(of, None, &[None], named)?,
             // A server finds a resource by its ID alone only in the current revision.
             (None, Some(wanted)) if has_prefix(kind, wanted) && !matches!(self, ResourceReader::Server(_, Some(_))) => {
                 return Ok(self.find_parent(kind, wanted)?.into_iter().map(Some).collect());
@@ -190,8 +190,8 @@ impl ResourceReader {
     /// The names of the sources: of a store those that own resources.
     pub(crate) fn sources(&self) -> BTreeSet<String> {
         match self {
-            ResourceReader::Store(_, snapshot) => known_sources::of_store(snapshot),
-            ResourceReader::Server(client, _) => known_sources::of_server(client),
+            ResourceReader::Store(_, snapshot) => sources_of_store(snapshot),
+            ResourceReader::Server(client, _) => sources_of_server(client),
         }
     }
 
@@ -210,7 +210,7 @@ impl ResourceReader {
     fn find_key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
         let (parent, name) = parent_and_name(kind, wanted);
         let parents = self.parents(kind, parent, Some(name))?;
-        let mut found = self.find(kind, &parents, name)?;
+        let mut found = self.find(kind, parent, &parents, name)?;
         let (Some(listed), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
             return Err(Diagnostic::error(Code::DuplicateName, message).help("use the ID").into());
@@ -231,17 +231,18 @@ impl ResourceReader {
         Ok(found.into_iter().map(|listed| listed.key).collect())
     }
 
-    /// Finds a resource by id or name below any of the parents. Two sources can use one name.
+    /// Finds a resource by id or name below any of the parents, of which `of` names one. Two sources can use one name.
     pub(super) fn find(
         &self,
         kind: Kind,
+        of: Option<&str>,
         parents: &[Option<Id>],
         wanted: &str,
     ) -> Result<Vec<ListedResource>, Failure> {
         let found = self.search(kind, parents, wanted)?;
         if found.is_empty() {
             let message = format!("no {} with the ID or name `{}`", name_of(kind), printable(wanted));
-            let help = self.near_name_below(kind, parents, wanted);
+            let help = self.near_name_below(kind, of, parents, wanted);
             return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
         }
         Ok(found)
