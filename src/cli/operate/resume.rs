@@ -7,6 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::target::source_action;
 use crate::manifest::tree::whole_commit;
 use crate::reconcile::sync_loop::suspension::Suspensions;
+use crate::server::operations::sources::drift_view::HELD;
 use crate::server::operations::sources::view::{SourceResume, SourceView};
 
 /// Resume a suspended source: `serve` applies it again.
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> CommandResult {
-        let was_suspended = match self.place.client()? {
+        let (was_suspended, is_held) = match self.place.client()? {
             Some(client) => {
                 let path = source_action(&self.source, "resume");
                 let body = match &self.accept_commit {
@@ -37,15 +38,16 @@ impl Args {
                     commit => json::bytes(&SourceResume { accept_commit: commit.clone() }, Secrets::Masked)?,
                 };
                 let resumed = client.change::<SourceView>(&Method::POST, &path, Some(&body), SEE_SUSPENSION)?;
-                resumed.replaced_suspension.is_some()
+                (resumed.replaced_suspension.is_some(), resumed.is_held())
             }
             None => {
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
+                let is_held = !store.snapshot().rejected(&self.source).is_empty();
                 let suspensions = Suspensions::open(store)?;
                 if let Some(commit) = &self.accept_commit {
                     suspensions.applied.accept(&self.source, None, commit, Author::Local)?;
                 }
-                suspensions.set(&self.source, None, Author::Local)?.is_some()
+                (suspensions.set(&self.source, None, Author::Local)?.is_some(), is_held)
             }
         };
         if let Some(commit) = &self.accept_commit {
@@ -53,6 +55,9 @@ impl Args {
         }
         match was_suspended {
             true => say(&format!("Resumed source {}.", self.source)),
+            false if self.accept_commit.is_none() && is_held => {
+                say(&format!("Source {} was not suspended. Its manifests are {HELD}.", self.source));
+            }
             false if self.accept_commit.is_none() => say(&format!("Source {} was not suspended.", self.source)),
             false => {}
         }

@@ -10,7 +10,7 @@ use crate::model::DriftedResource;
 use crate::model::drift::{DriftState, FieldDrift};
 use crate::plan::format::json::Spot;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::server::operations::sources::drift_view::DriftRepair;
+use crate::server::operations::sources::drift_view::{DriftRepair, HELD};
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
 use crate::server::prelude::*;
@@ -41,7 +41,7 @@ fn listed(request: &PageRequest, sources: &[SourceView], most: usize, none: &str
     let shown: Vec<_> = all.take(most).collect();
     html! {
         @if request.lacks_writer { (unknown()) }
-        @else if followed().next().is_none() { (nothing("Not known: the server checks followed sources alone.")) }
+        @else if followed().next().is_none() { (nothing("Not known: the server checks only followed sources.")) }
         @else if count == 0 && shown.is_empty() { (nobody(none, since)) }
         @for (view, drifted) in &shown { (resource(request, drifted, view)) }
         @if count > shown.len() { p { (more(count, shown.len())) (others) } }
@@ -89,6 +89,7 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                 },
                 DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
                 DriftRepair::Unblocked(message) => { "Not put back for now: " (prose(message)) "." }
+                DriftRepair::ManifestsChanged => { "The manifests are " (prose(HELD)) "." }
                 repair => { "Put back " (when(request, &repair, source)) "." }
             } }
         }

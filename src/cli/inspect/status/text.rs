@@ -10,6 +10,7 @@ use crate::cli::output::table::titled;
 use crate::cli::prelude::*;
 use crate::model::author::{key_of, owner_of};
 use crate::plan::format::json::Item;
+use crate::server::operations::sources::drift_view::HELD;
 use crate::server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView};
 
 /// The most diagnostics of a source that are shown.
@@ -48,7 +49,9 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
         for resource in &source.drifted {
             let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
         }
-        if !source.drifted.is_empty() {
+        if source.is_held() {
+            let _ = writeln!(out, "  {HELD}");
+        } else if !source.drifted.is_empty() {
             let _ = writeln!(out, "  put back: {}", escaped(&source.drift_repair().to_string()));
         }
     }

@@ -8,6 +8,10 @@ use crate::reconcile::sync_loop::condition::{Reason, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::prelude::*;
 
+/// Why a source does not apply the manifests that a rollback undid, and how it does.
+pub(crate) const HELD: &str = "held by a rollback: applied again when the manifests change. To apply them now, undo the \
+                               rollback: `edgewright rollback --to` the revision before it";
+
 /// When a source puts back what others have changed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DriftRepair<'v> {
@@ -19,7 +23,7 @@ pub(crate) enum DriftRepair<'v> {
     Fixed(Option<&'v Spot>),
     /// Not while it is suspended, which ends at this time; empty if it has no end.
     Resumed(&'v str),
-    /// Not before the manifests change: a rollback has left them.
+    /// Not before the manifests change: they are held by a rollback.
     ManifestsChanged,
     /// Not before this reason is gone.
     Unblocked(&'v str),
@@ -41,7 +45,7 @@ impl fmt::Display for DriftRepair<'_> {
             DriftRepair::Fixed(_) => write!(f, "once the source is valid again"),
             DriftRepair::Resumed("") => write!(f, "when the source is resumed"),
             DriftRepair::Resumed(until) => write!(f, "when the suspension ends, {until}"),
-            DriftRepair::ManifestsChanged => write!(f, "once the manifests change: a rollback left them"),
+            DriftRepair::ManifestsChanged => f.write_str(HELD),
             DriftRepair::Unblocked(message) => write!(f, "not for now: {message}"),
             DriftRepair::Never => write!(f, "not by the source"),
         }
@@ -71,6 +75,11 @@ impl SourceView {
         self
     }
 
+    /// Whether the manifests are held by a rollback.
+    pub(crate) fn is_held(&self) -> bool {
+        self.conditions.iter().any(|condition| condition.reason == Reason::RolledBack.to_string())
+    }
+
     /// When the source puts back what others have changed.
     pub(crate) fn drift_repair(&self) -> DriftRepair<'_> {
         let condition = self.conditions.first();
@@ -86,7 +95,7 @@ impl SourceView {
         }
         match self.state {
             SourceState::Invalid => DriftRepair::Fixed(first_error()),
-            _ if is_because(Reason::RolledBack) => DriftRepair::ManifestsChanged,
+            _ if self.is_held() => DriftRepair::ManifestsChanged,
             _ if is_because(Reason::PartlyApplied) => DriftRepair::ValidPart,
             // The last commit that was fetched is still enforced.
             _ if is_because(Reason::FetchFailed) => DriftRepair::NextSync(&self.next_sync_at),

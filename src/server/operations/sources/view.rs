@@ -125,7 +125,7 @@ impl SourceValueView {
 pub(crate) enum SourceState {
     /// The store matches the manifests.
     Synced,
-    /// The store matches only a part of the manifests, or a rollback left them.
+    /// The store matches only a part of the manifests, or they are held by a rollback.
     OutOfSync,
     /// The manifests have errors; the last good state stays.
     Invalid,
