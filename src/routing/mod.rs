@@ -50,5 +50,5 @@ pub(crate) use host_rank::rank_host;
 pub use module_pipeline::PipelineStep;
 pub use route_decision::RouteDecision;
 pub(crate) use selector::passes_tls_through;
-pub(crate) use trace::trace_part;
 pub use trace::{EdgeChoice, Named, RouteCandidate, Trace, trace};
+pub(crate) use trace::{on_other_ports, trace_part};

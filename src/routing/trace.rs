@@ -124,6 +124,20 @@ pub(crate) fn trace_part(snapshot: &Snapshot, request: &TracedRequest, losers: R
     (Trace { edge: Some(choice), routes, modules }, is_cut || lost.len() > losers.end)
 }
 
+/// The edges that serve the host of a request on other ports, at most so many.
+pub(crate) fn on_other_ports(snapshot: &Snapshot, request: &TracedRequest, most: usize) -> Vec<EdgeChoice> {
+    let edges = resources::<HttpsEdge>(snapshot.entries_after(Key::new(Kind::HttpsEdge, Id::new(""))));
+    let choices = edges.flat_map(|(key, name, edge)| {
+        edge.hostports.iter().filter_map(move |hostport| {
+            let (rank, port) = rank_any_port(request, hostport)?;
+            let passes_through = passes_tls_through(edge);
+            let choice = || EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through };
+            (port != request.port).then(choice)
+        })
+    });
+    choices.take(most).collect()
+}
+
 /// The lowest items, at most so many, in order: the others are not kept. Returns whether there are others, too.
 fn lowest<T: Ord>(items: impl Iterator<Item = T>, most: usize) -> (Vec<T>, bool) {
     let (mut lowest, mut is_cut) = (BinaryHeap::new(), false);
@@ -152,10 +166,15 @@ fn named(key: &Key, name: Option<&str>) -> Named {
 }
 
 fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
+    let (rank, port) = rank_any_port(request, hostport)?;
+    (port == request.port).then_some(rank)
+}
+
+/// The rank of a hostport by its host alone, and its port.
+fn rank_any_port(request: &TracedRequest, hostport: &str) -> Option<(HostRank, u16)> {
     // Most are of another host, which takes less than to parse them.
     let rank = rank_host(&request.host, bare_host(hostport.rsplit_once(':')?.0))?;
-    let (_, port) = parse_hostport(hostport).ok()?;
-    (port == request.port).then_some(rank)
+    Some((rank, parse_hostport(hostport).ok()?.1))
 }
 
 fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, passes_through: bool) -> Result<Rank, RouteDecision> {

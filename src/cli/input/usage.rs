@@ -40,6 +40,15 @@ const NESTED_WORDS: &[(&str, &[&str], &str)] = &[
     ("keys", &["add", "new"], "to create a key, run `edgewright keys create`"),
 ];
 
+/// The options of other tools for what a command has under another name.
+const NESTED_OPTIONS: &[(&str, &[&str], &str)] = &[
+    ("trace", &["--ip"], "to trace a client by its address, set --client-ip"),
+    ("trace", &["--method", "-X"], "put the method before the URL: `edgewright trace POST URL`"),
+];
+
+/// The options of other tools that are similar to one that means something else.
+const MISLEADING: [&str; 2] = ["--revision", "--since"];
+
 /// The options of other tools for an address to listen on, a folder to write to, and a token.
 const ADDRESS_OPTIONS: [&str; 5] = ["--address", "--bind", "--host", "--port", "-p"];
 const FOLDER_OPTIONS: [&str; 5] = ["--dir", "--directory", "--out", "--output", "-o"];
@@ -85,14 +94,14 @@ const MISSING: &[(&[&str], &str)] = &[
 ];
 
 /// Replaces the usage in an error about a missing argument with that of the command: clap's shows the options that
-/// variables set as if they were required. So is it in an error with a dangerous suggestion, which clap's shows, too. Takes the
-/// arguments of the process.
+/// variables set as if they were required. So is it in an error with a suggestion that is not shown, which clap's shows, too. Takes
+/// the arguments of the process.
 pub(crate) fn with_usage_of(
     mut error: Error,
     mut program: Command,
     arguments: impl Iterator<Item = OsString>,
 ) -> Error {
-    if error.kind() == ErrorKind::MissingRequiredArgument || suggests_danger(&error) {
+    if error.kind() == ErrorKind::MissingRequiredArgument || misleads(&error) {
         program.build();
         for argument in arguments.skip(1) {
             let Some(nested) = program.find_subcommand(argument) else { break };
@@ -103,17 +112,21 @@ pub(crate) fn with_usage_of(
     error
 }
 
-/// Whether the tip of an error is an option that deletes, overwrites or allows more.
-fn suggests_danger(error: &Error) -> bool {
-    let is_dangerous =
-        |value: &ContextValue| matches!(value, ContextValue::String(option) if DANGEROUS.contains(&option.as_str()));
-    error.get(ContextKind::SuggestedArg).is_some_and(is_dangerous)
+/// Whether the tip of an error is an option that deletes, overwrites or allows more, or has nothing to do with what was meant.
+fn misleads(error: &Error) -> bool {
+    let option = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(option)) => option.as_str(),
+        _ => "",
+    };
+    let suggested = option(ContextKind::SuggestedArg);
+    let is_other = !suggested.is_empty() && MISLEADING.contains(&option(ContextKind::InvalidArg));
+    is_other || DANGEROUS.contains(&suggested)
 }
 
-/// Replaces the tip of a usage error that is about a word of another tool, and removes one that is dangerous. Takes the arguments
-/// of the process.
+/// Replaces the tip of a usage error that is about a word of another tool, and removes one that misleads. Takes the arguments of
+/// the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
-    if suggests_danger(&error) {
+    if misleads(&error) {
         error.remove(ContextKind::SuggestedArg);
     }
     let text = |kind: ContextKind| match error.get(kind) {
@@ -146,8 +159,7 @@ fn other_word(word: &str, is_misspelt: bool, mut arguments: impl Iterator<Item =
     if first == "history" && !is_misspelt {
         return Some("to follow one resource, run `edgewright history --resource RESOURCE`".to_owned());
     }
-    let nested = NESTED_WORDS.iter().find(|(command, words, _)| first == *command && words.contains(&word));
-    nested.map(|(.., tip)| (*tip).to_owned())
+    nested_tip(NESTED_WORDS, first.to_str()?, word)
 }
 
 /// The tip for a command without its first argument.
@@ -160,6 +172,12 @@ fn missing_argument(missing: Option<&ContextValue>, mut arguments: impl Iterator
 /// The tip of a table for a word.
 fn tip(table: &[(&[&str], &str)], word: &str) -> Option<String> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, tip)| (*tip).to_owned())
+}
+
+/// The tip of a table for a word behind a command.
+fn nested_tip(table: &[(&str, &[&str], &str)], command: &str, word: &str) -> Option<String> {
+    let found = table.iter().find(|(of, words, _)| *of == command && words.contains(&word));
+    found.map(|(.., tip)| (*tip).to_owned())
 }
 
 /// The tip for an option that names manifests or a source, or confirms or prevents a change.
@@ -176,10 +194,18 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
         let tip = "to send a token, set EDGEWRIGHT_TOKEN: other users of this machine can see a command line";
         return Some(tip.to_owned());
     }
+    if let Some(tip) = nested_tip(NESTED_OPTIONS, &command, option) {
+        return Some(tip);
+    }
+    let arguments: Vec<String> = arguments.collect();
+    if arguments.windows(2).any(|pair| pair == ["--prune", option]) {
+        return Some("write the value of --prune after `=`, as in `--prune=false`".to_owned());
+    }
     if command == "serve" && !option.starts_with('-') {
         return Some(format!("to follow manifests, run `edgewright serve --manifests {}`", escape(option)));
     }
-    let value = arguments.skip_while(|argument| argument != option).nth(1).filter(|value| !value.starts_with('-'));
+    let value = arguments.into_iter().skip_while(|argument| argument != option).nth(1);
+    let value = value.filter(|value| !value.starts_with('-'));
     if command == "serve" && ADDRESS_OPTIONS.contains(&option) {
         let port = value.filter(|value| value.parse::<u16>().is_ok()).unwrap_or_else(|| "PORT".to_owned());
         return Some(format!("to listen on an address, run `edgewright serve --listen 127.0.0.1:{port}`"));
@@ -258,8 +284,10 @@ mod tests {
             let path = Arg::new("path").num_args(1..);
             let keys = Command::new("keys").subcommand(Command::new("create"));
             let history = Command::new("history").subcommand(Command::new("show"));
-            let serve = Command::new("serve").arg(Arg::new("manifests").long("manifests"));
-            let names = ["plan", "login", "logout", "reconcile", "destroy", "suspend", "export"]
+            let prune =
+                Arg::new("prune").long("prune").num_args(0..=1).require_equals(true).default_missing_value("true");
+            let serve = Command::new("serve").args([Arg::new("manifests").long("manifests"), prune]);
+            let names = ["plan", "login", "logout", "reconcile", "destroy", "suspend", "export", "trace"]
                 .map(|name| Command::new(name).arg(path.clone()));
             Command::new("edgewright").subcommands(names).subcommands([history, keys, serve])
         };
@@ -280,6 +308,9 @@ mod tests {
             ("history edge/shop", Some("--resource RESOURCE")),
             ("history shw", None),
             ("serve m", Some("run `edgewright serve --manifests m`")),
+            ("serve --prune no", Some("`--prune=false`")),
+            ("trace URL --ip 192.0.2.7", Some("set --client-ip")),
+            ("trace URL --method POST", Some("`edgewright trace POST URL`")),
             ("serve --port 80", Some("--listen 127.0.0.1:80`")),
             ("export --out m", Some("run `edgewright export m`")),
             ("plan m --token ew_1", Some("set EDGEWRIGHT_TOKEN")),
@@ -297,14 +328,16 @@ mod tests {
     }
 
     #[test]
-    fn no_typo_is_answered_with_an_option_that_deletes() {
+    fn no_option_is_answered_with_one_that_deletes_or_means_something_else() {
         let program = || {
-            let [prune, detailed] =
-                ["prune", "detailed-exitcode"].map(|name| Arg::new(name).long(name).action(clap::ArgAction::SetTrue));
+            let flags = ["prune", "detailed-exitcode", "source", "version"]
+                .map(|name| Arg::new(name).long(name).action(clap::ArgAction::SetTrue));
             let path = Arg::new("path").num_args(1..);
-            Command::new("edgewright").subcommand(Command::new("plan").args([prune, detailed, path]))
+            Command::new("edgewright").subcommand(Command::new("plan").args(flags).arg(path))
         };
         for (option, tip) in [
+            ("--since", None),
+            ("--revision", None),
             ("--dryrun", Some("omit it: `plan` never applies anything")),
             ("--dry-run", Some("omit it: `plan` never applies anything")),
             ("--prun", None),

@@ -187,8 +187,12 @@ impl Args {
             false => sent.parse(),
         };
         let request = parsed.map_err(|fault| {
+            let is_both = |argument: &String| argument.split_once(' ').is_some_and(|(it, _)| METHODS.contains(&it));
             let help = match fault.path == FieldPath::from("method") {
                 true => "put the method first: `edgewright trace POST https://…`",
+                false if self.request.iter().any(is_both) => {
+                    "the method and the URL are two arguments: `edgewright trace POST https://…`"
+                }
                 false => "use a URL such as `https://shop.example.com/cart`",
             };
             Failure::from(fault.help(help))
@@ -202,6 +206,10 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
     out.push('\n');
     let Some(edge) = &trace.edge else {
         let _ = writeln!(out, "No edge serves {}:{}.", escaped(&request.host), request.port);
+        for other in &trace.on_other_ports {
+            let name = other.name.as_deref().unwrap_or(&other.id);
+            let _ = writeln!(out, "Edge {} serves {}.", escaped(name), escaped(&other.hostport));
+        }
         return;
     };
     let why = if edge.wildcard { ", a wildcard" } else { "" };

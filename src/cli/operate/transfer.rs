@@ -2,7 +2,7 @@
 
 use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
-use crate::cli::inspect::get::parse_kind;
+use crate::cli::inspect::get::{parse_kind, plurals};
 use crate::cli::manifests::source_args::new_source_name;
 use crate::plan::transfer::Transfer;
 use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
@@ -46,10 +46,16 @@ impl Args {
 
 /// A resource with the full name of its kind, for which the command line has short ones.
 fn full_name(resource: &str) -> Result<String, Failure> {
-    match resource.split_once('/') {
-        Some((kind, name)) => Ok(format!("{}/{name}", parse_kind(kind)?)),
-        None => Ok(resource.to_owned()),
-    }
+    let Some((kind, name)) = resource.split_once('/') else { return Ok(resource.to_owned()) };
+    let found = parse_kind(kind).map_err(|mut unknown| {
+        // What is not a misspelt kind is probably the edge of a route.
+        if nearest(kind, plurals().iter().map(String::as_str)).is_none() {
+            let help = format!("name the kind first: `route/{}`", printable(resource));
+            unknown.diagnostics.iter_mut().for_each(|it| it.help = Some(help.clone()));
+        }
+        unknown
+    });
+    Ok(format!("{}/{name}", found?))
 }
 
 impl StoreChange for Transfer {
@@ -93,6 +99,11 @@ mod tests {
         ] {
             assert_eq!(full_name(given).ok().as_deref(), Some(expected));
         }
-        assert!(full_name("pod/shop").is_err());
+        for (given, expected) in
+            [("shop/cart", "name the kind first: `route/shop/cart`"), ("egdes/shop", "did you mean `edges`?")]
+        {
+            let help = full_name(given).err().and_then(|failure| failure.diagnostics.into_iter().next()?.help);
+            assert_eq!(help.as_deref(), Some(expected));
+        }
     }
 }

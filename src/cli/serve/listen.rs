@@ -1,5 +1,6 @@
 //! The options of `serve` for its listening socket: the address, TLS, and the limits of connections (D97).
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use clap::ValueEnum;
@@ -66,8 +67,14 @@ impl ListenArgs {
             None => {
                 let listen = self.listen.as_deref().unwrap_or(ADDRESS);
                 bind(listen).map_err(|error| {
-                    Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}"))
-                        .help("set --listen to an IP address and a free port; `127.0.0.1:0` picks one")
+                    let help = match error.kind() {
+                        ErrorKind::AddrInUse => {
+                            "another program uses the port, perhaps another `edgewright serve`: stop it, or set --listen to a \
+                             free port; `127.0.0.1:0` picks one"
+                        }
+                        _ => "set --listen to an IP address and a free port; `127.0.0.1:0` picks one",
+                    };
+                    Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}")).help(help)
                 })?
             }
         };

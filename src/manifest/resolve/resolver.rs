@@ -264,6 +264,10 @@ impl<'a> Resolver<'a> {
         let names = own.names_of(kind).chain(surrounding.names_of(kind));
         let fault = match self.suggestions.nearest(name, names) {
             _ if is_surrounding => fault.help("apply the surrounding manifests first: the store does not have it yet"),
+            _ if self.owns(kind, name) => fault.help(format!(
+                "source `{}` already has it: plan all of its manifests together, or declare it again",
+                printable(self.known.source)
+            )),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None if prefix.is_empty() => {
                 fault.help("declare it in a manifest of this source, or add its folder with --with")
@@ -275,6 +279,13 @@ impl<'a> Resolver<'a> {
         };
         let cause = (*kind == MODULE_SET).then_some(Cause::UnknownModuleSet);
         self.out.diagnostics.push(Diagnostic { cause, ..origin.diagnostic(fault.at(path.clone())) });
+    }
+
+    /// Whether the store has a resource of the source with a name, without a parent.
+    fn owns(&self, kind: &str, name: &str) -> bool {
+        let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
+        let named = kind.and_then(|kind| self.known.named(kind, None, name).first());
+        named.is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
 
     /// Adds the number of references to the diagnostics of unknown names.

@@ -217,17 +217,17 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
     let mut seen = BTreeSet::new();
     for (key, UnknownField { path, name, .. }) in unknown {
         resolved.faulty.insert(key.clone());
-        let (code, reason, list) = match name.0.as_str() {
+        let (code, reason, set) = match name.0.as_str() {
             "from_env" => (
                 Code::EnvUnset,
                 "is not set, or the source cannot read it",
-                ", and list it in `variables` of a source in the configuration file;",
+                "set it in edgewright's environment, and for a source that a server follows, list it in `variables`;",
             ),
-            _ => (Code::FileUnreadable, "is not set", ","),
+            _ => (Code::FileUnreadable, "is not set", "set it,"),
         };
         let message = format!("in the surrounding manifests: {} {reason}", shown(&name));
         if seen.insert(name) {
-            let help = format!("set it{list} or use --secrets=assume with `validate`, `diff` or `plan`");
+            let help = format!("{set} or use --secrets=assume with `validate`, `diff` or `plan`");
             let fault = Fault::new(code, message).at(path).help(help);
             resolved.diagnostics.extend(resolved.diagnostic(&Subject::Resource(key), fault));
         }

@@ -32,7 +32,7 @@ const MOST_CERTIFICATES: usize = 5;
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let sources = views(&request.app, &request.snapshot, None);
     let sections = [
-        ("sources", "Is the commit in Git live?", live_sources(request, &sources)?),
+        ("sources", "Are the manifests live?", live_sources(request, &sources)?),
         ("drift", "Changed by hand", drift::of_all(request, &sources)),
         ("suspended", "Suspended", suspended(request, &sources)),
         ("changes", "What changed last?", last_changes(request)?),

@@ -99,7 +99,7 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
             @for step in &trace.modules {
                 li class=(if step.effect == StepEffect::Refused { "off" } else { "" }) {
                     h3 { (step.module) " " (effect(step.effect)) }
-                    p { (prose(&step.note)) }
+                    p { (prose(&with_names(&step.note, &request.snapshot))) }
                 }
             }
         }
@@ -125,6 +125,16 @@ fn named_link(request: &PageRequest, named: &Named) -> Markup {
     resource_link(request, &named.key, named.name.as_deref().unwrap_or(named.key.id.as_str()))
 }
 
+/// A note with the names of certificate authorities in place of their IDs.
+fn with_names(note: &str, state: &Snapshot) -> String {
+    let named = |part: &str| {
+        let id = part.trim_end_matches([' ', ',']);
+        let entry = state.get(&Key::new(Kind::CertificateAuthority, Id::new(id)));
+        entry.and_then(|entry| entry.name()).map_or_else(|| part.to_owned(), |name| part.replacen(id, name, 1))
+    };
+    note.split_inclusive(' ').map(named).collect()
+}
+
 fn effect(effect: StepEffect) -> Markup {
     match effect {
         StepEffect::Passes => badge(Tone::Good, "passes"),
@@ -148,5 +158,25 @@ fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> 
             (elements::table("Other routes", &["Route", "Match", "Why not"], others))
         }
         (pager(request, "from", from == 0, next, "More routes"))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{Claim, Operation};
+    use crate::routing::tests::spec_of;
+
+    #[test]
+    fn a_note_names_certificate_authorities() {
+        let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
+        let (spec, claim) = (spec_of(key.kind, &json!({"ca_pem": "-"})), Claim::new("shop", "staff-devices"));
+        let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
+        let state = Snapshot::default().apply(&[create], Timestamp::UNIX_EPOCH).unwrap().0;
+        let note = with_names("requires a client certificate issued by ca_1, ca_2", &state);
+        assert_eq!(note, "requires a client certificate issued by staff-devices, ca_2");
     }
 }

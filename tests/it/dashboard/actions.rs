@@ -163,6 +163,8 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     // More would be deleted than the limit allows.
     let limited = browser.page("/ui/rollback?to=1&max_deletes=0");
     assert!(limited.contains("It cannot be applied") && !limited.contains("name=\"expect\""), "{limited}");
+    let unknown = browser.page("/ui/rollback?to=1&source=nothing");
+    assert!(unknown.contains("It cannot be applied") && !unknown.contains("There is nothing to do"), "{unknown}");
 }
 
 #[test]

@@ -355,6 +355,7 @@ fn values_of_surrounding_manifests_matter_only_where_they_are_used() {
     let run = folder.run("validate team --with shared");
     assert_eq!(run.code, 3, "{}", run.all());
     has(&run, &["in the surrounding manifests: variable `SSO_SECRET` is not set", "shared/sets.yaml:4:"]);
+    has(&run, &["help: set it in edgewright's environment"]);
     let run = folder.ok("validate team --with shared --secrets=assume");
     has(&run, &["1 unset value is assumed: variable `SSO_SECRET`"]);
 }

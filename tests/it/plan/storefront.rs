@@ -393,6 +393,9 @@ fn a_name_that_is_about_to_go_stands_for_nothing() {
     for line in ["validate m", "plan m", "reconcile m"] {
         let run = folder.run(line);
         assert_eq!((run.code, run.err.contains("unknown HttpsEdge `one`")), (3, true), "{line}: {}", run.all());
+        // Without the store, nobody knows that it is a resource of this source.
+        let is_known = run.err.contains("source `default` already has it: plan all of its manifests together");
+        assert_eq!(is_known, !line.starts_with("validate"), "{line}: {}", run.all());
     }
     // A part of the source may name the rest of it, as long as nothing is deleted.
     std::fs::remove_file(folder.path("m/edge.yaml")).unwrap();

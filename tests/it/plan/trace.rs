@@ -95,6 +95,11 @@ fn what_nobody_takes_ends_with_one() {
     assert_line(&run, "No route matches.");
     let run = trace("http://shop.example.com/");
     assert_eq!((run.code, run.out.contains("No edge serves shop.example.com:80.")), (1, true), "{}", run.all());
+    assert_line(&run, "Edge storefront serves shop.example.com:443.");
+    let mut command = folder.command("trace --manifests storefront");
+    command.arg("GET https://shop.example.com/");
+    let quoted = finish(command, "");
+    assert!(quoted.code == 1 && quoted.err.contains("the method and the URL are two arguments"), "{}", quoted.all());
     for bad in ["ftp://shop.example.com", "https://", "GE7 https://shop.example.com"] {
         let run = trace(bad);
         assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_INVALID_FORMAT")), (1, true), "{bad}: {}", run.all());

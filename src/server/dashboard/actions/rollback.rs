@@ -154,7 +154,7 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
             " as they were at revision " (to) @if let Some(undone) = undone(&to, request.snapshot.revision) { ", which undoes " (undone) } "; API keys and their owners stay as they are. " (plan.summary.changes()) "." }
         (plan.findings("", &ForgeLinks::default()))
-        @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
+        @if !may_change && plan.report.refusals.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
             h2 { "Effect on sources" }
             ul { @for (source, is_declared) in left { li { b { (source) } ": " (outlook(request, source, *is_declared)) } } }

@@ -1,9 +1,12 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
 use crate::model::diagnostics::Check;
-use crate::routing::{EdgeChoice, HostRank, Named, RouteDecision, Trace, TracedRequest};
+use crate::routing::{EdgeChoice, HostRank, Named, RouteDecision, Trace, TracedRequest, on_other_ports};
 use crate::server::gateway_feed::presented::TlsHostport;
 use crate::server::prelude::*;
+
+/// The most edges on other ports that a report names.
+const MOST_OTHERS: usize = 3;
 
 /// A client's request to trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +47,9 @@ pub(crate) struct TraceReport {
     pub request: String,
     /// The edge that takes the request; null if no edge serves its host and port.
     pub edge: Option<EdgeInTrace>,
+    /// If no edge serves the host and port, edges that serve the host on other ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_other_ports: Vec<EdgeInTrace>,
     /// The TLS at the host and port; null if the edge terminates none there.
     #[serde(default)]
     pub tls: Option<TlsInTrace>,
@@ -135,7 +141,7 @@ impl TraceReport {
     /// Describes a trace through a state.
     pub(crate) fn new(request: &TracedRequest, trace: &Trace, state: &Snapshot) -> Self {
         let id_and_name = |named: &Named| (named.key.id.to_string(), named.name.clone());
-        let edge = trace.edge.as_ref().map(|choice| {
+        let edge_in_trace = |choice: &EdgeChoice| {
             let (id, name) = id_and_name(&choice.edge);
             let wildcard = match choice.rank {
                 HostRank::Literal => false,
@@ -143,7 +149,10 @@ impl TraceReport {
             };
             let (hostport, passes_through) = (choice.hostport.clone(), choice.passes_through);
             EdgeInTrace { id, name, hostport, wildcard, passes_through }
-        });
+        };
+        let edge = trace.edge.as_ref().map(edge_in_trace);
+        let others = if edge.is_none() { on_other_ports(state, request, MOST_OTHERS) } else { Vec::new() };
+        let on_other_ports = others.iter().map(edge_in_trace).collect();
         let routes = trace.routes.iter().map(|considered| {
             let (id, name) = id_and_name(&considered.route);
             RouteInTrace {
@@ -161,7 +170,8 @@ impl TraceReport {
             note: step.note.clone(),
         });
         let tls = trace.edge.as_ref().and_then(|choice| TlsInTrace::new(choice, state));
-        Self { request: request.to_string(), edge, tls, routes: routes.collect(), modules: modules.collect() }
+        let (routes, modules) = (routes.collect(), modules.collect());
+        Self { request: request.to_string(), edge, on_other_ports, tls, routes, modules }
     }
 
     /// The route that takes the request.
