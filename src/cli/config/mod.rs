@@ -16,11 +16,13 @@ use super::serve::source_config::entry::SourceEntry;
 use super::serve::source_config::{self, ConfiguredSource};
 use crate::cli::prelude::*;
 use crate::manifest::ManifestFile;
+use crate::manifest::load::document::unreadable_yaml;
+use crate::manifest::load::limits::TextFault;
 use crate::manifest::load::{limits, syntax};
-use crate::model::Segment;
 use crate::model::decode::decode;
 use crate::model::diagnostics::Check;
 use crate::model::diagnostics::fault::add_new_faults;
+use crate::model::{Place, Segment, SourceFile};
 use crate::server::auth::client_certificates::{CertificateOwner, ClientCertificates};
 use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::notify::config::{NotificationConfig, NotificationTarget};
@@ -211,8 +213,7 @@ impl Config {
         if let Some(fault) = limits::yaml_fault(text) {
             return Err(fail(&fault));
         }
-        let mut content: Tape = serde_yaml::from_str(text)
-            .map_err(|error| fail(&Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
+        let mut content: Tape = serde_yaml::from_str(text).map_err(|error| unreadable(path, text, &error))?;
         if content.root().is_null() {
             return Ok(Self::default());
         }
@@ -376,6 +377,15 @@ fn unusable(path: &Path, text: &str, fault: &Fault) -> Failure {
     let place = place_in(text, fault);
     let message = format!("invalid configuration {}{place}: {}", path.display(), fault.message);
     Failure::of_configuration(vec![Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, message) }])
+}
+
+/// The failure for a file that is no YAML, with the lines around the error.
+fn unreadable(path: &Path, text: &str, error: &serde_yaml::Error) -> Failure {
+    let TextFault { span, help, .. } = unreadable_yaml(text, error);
+    let message = format!("invalid configuration {}: {}", path.display(), syntax::reason_and_place(error));
+    let file = Arc::new(SourceFile::new(path.display().to_string(), text.to_owned()));
+    let fault = Diagnostic::error(Code::Syntax, message).help(help);
+    Failure::of_configuration(vec![Diagnostic { place: Some(Place { file, span }), ..fault }])
 }
 
 /// Says where a fault is in a YAML file, such as ` at /sources/0/name (line 3)`; empty if it is in no field.

@@ -134,13 +134,10 @@ fn read_yaml(text: &str) -> ReadContents {
             Ok(content) => contents.push(content),
             // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
             Err(error) => {
-                let at = error.location().map(|place| offset(text, place.line(), place.column())).unwrap_or_default();
+                let fault = unreadable_yaml(text, &error);
                 rest = Some(match syntax::reason(&error) {
-                    syntax::TOO_DEEP => TextFault::levels(limits::character(text, at)),
-                    reason => {
-                        let help = yaml_hint(text, at, reason, syntax::opening(&error));
-                        syntax_fault(text, at, format!("invalid YAML: {reason}"), &help)
-                    }
+                    syntax::TOO_DEEP => fault,
+                    _ => TextFault { help: with_ignore_help(&fault.help, text), ..fault },
                 });
                 break;
             }
@@ -148,6 +145,19 @@ fn read_yaml(text: &str) -> ReadContents {
     }
     let aliases = if allowance.is_exceeded() { limits::alias_overrun(text) } else { None };
     (contents, aliases.or(rest))
+}
+
+/// The error of a YAML text that cannot be read, whatever it is for.
+pub(crate) fn unreadable_yaml(text: &str, error: &serde_yaml::Error) -> TextFault {
+    let at = error.location().map(|place| offset(text, place.line(), place.column())).unwrap_or_default();
+    let span = limits::character(text, at);
+    match syntax::reason(error) {
+        syntax::TOO_DEEP => TextFault::levels(span),
+        reason => {
+            let help = yaml_hint(text, at, reason, syntax::opening(error));
+            TextFault::syntax(span, format!("invalid YAML: {reason}"), help)
+        }
+    }
 }
 
 /// An error in the syntax at an offset.

@@ -67,6 +67,8 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
         ("lints: {}\noptions:\n  stor: x\n", "at /options/stor (line 3): unknown option `stor`"),
         ("options:\n  format: banana\n", "at /options/format (line 2): invalid value 'banana'"),
         ("lints: [\n", "ERR_EDGEWRIGHT_SYNTAX"),
+        ("sources:\n  - name: a\n    path: m\n   - name: b\n", "[edgewright.config.yaml:4:4]"),
+        ("sources:\n  - name: a\n    path: m\n   - name: b\n", "start an entry of the list with `- `"),
     ] {
         folder.write("edgewright.config.yaml", text);
         let run = folder.run("validate m");
