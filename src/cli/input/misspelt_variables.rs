@@ -15,7 +15,7 @@ const SHORTEST: usize = 5;
 
 /// The warnings about variables of this process that are probably misspelt. They never have a value.
 pub(crate) fn warnings(command: &Command) -> Vec<String> {
-    let mut known = OTHERS.map(str::to_owned).into();
+    let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
     add_variables(command, &mut known);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter_map(|name| warning(&name, &known)).collect()
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn only_a_misspelt_variable_is_warned_of() {
-        let mut known = OTHERS.map(str::to_owned).into();
+        let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
         add_variables(&Cli::command(), &mut known);
         for (name, meant) in [
             ("EDGEWRIGHT_SERVR", Some("EDGEWRIGHT_SERVER")),
