@@ -1,10 +1,10 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use crate::cli::inspect::known_sources;
 use crate::cli::prelude::*;
 use crate::cli::serve::args::Args;
 use crate::cli::serve::log;
 use crate::cli::serve::source_config::ConfiguredSource;
+use crate::cli::target::sources_of_store;
 use crate::manifest::tree::remote::{Mirrors, no_mirrors};
 use crate::reconcile::sources::handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver};
 use crate::reconcile::sources::registry::{SourceRegistry, UnstartedParts};
@@ -79,7 +79,7 @@ impl<'a> LiveSources<'a> {
         if unknown_sources(policies, &known, fact).is_empty() {
             return;
         }
-        known.extend(known_sources::of_store(&self.store.snapshot()));
+        known.extend(sources_of_store(&self.store.snapshot()));
         for Fault { message, help, .. } in unknown_sources(policies, &known, fact) {
             tracing::warn!("{message}{}", help.map(|help| format!("; {help}")).unwrap_or_default());
         }
