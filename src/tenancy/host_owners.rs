@@ -115,9 +115,9 @@ impl<'s> HostOwners<'s> {
         Some((server.entry, format!("{host}:{}", server.port)))
     }
 
-    /// The edge that has an added host or a wildcard above it, and does not consent. The closest one is asked, and then the next
-    /// ones up to that whose requests the hostport takes: whoever has the closest host may have it by their consent alone, and
-    /// on another port. An edge that no source owns has never consented.
+    /// The edge that has an added host or a wildcard above it, and does not consent. All of them are asked, unless a wildcard of the
+    /// source has the requests already: whoever has the closest host may have it by the consent of those above alone, who did not
+    /// consent to others. An edge that no source owns is asked only if it is the closest, and hides no edge above it.
     fn closed_above(&self, (host, port): &Address) -> Option<(&HostOwner<'s>, String)> {
         let mut is_closest = true;
         for host in std::iter::once(host.clone()).chain(wider(host)) {
@@ -128,9 +128,6 @@ impl<'s> HostOwners<'s> {
             }
             if on_any.is_closed() && (is_closest || on_any.consent == HostConsent::Missing) {
                 return Some((on_port.filter(|server| server.is_closed()).unwrap_or(on_any), host));
-            }
-            if on_port.is_some() {
-                return None;
             }
             is_closest = false;
         }

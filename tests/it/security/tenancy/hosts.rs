@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::gateway::{Gateway, document, edge, reconciliation, shop};
 use crate::security::scoped_keys::refused;
+use crate::support::manifests::edge_with;
 
 /// The consent of an edge to all of `team-b`.
 const CONSENT: &str = ", delegates_to: [{source: team-b, path_prefix: /}]";
@@ -129,24 +130,49 @@ fn a_source_adds_hosts_below_its_own_wildcard_without_consent() {
 }
 
 #[test]
-fn a_wildcard_without_a_source_hides_no_wildcard_of_another_source() {
+fn who_has_a_wildcard_by_consent_gives_no_host_below_it_to_others() {
+    let wildcard = document("HttpsEdge", "team", &format!("{{hostports: ['*.c.shop.example.com:443']{CONSENT}}}"));
     let gateway = Gateway::new();
-    let create = |hostport: &str| {
-        let answer = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": [hostport]})));
-        assert_eq!(answer.status, 201, "{}", answer.text);
-        answer.json["id"].as_str().unwrap().to_owned()
-    };
-    // The oldest edge stays without a source.
-    create("*.w.example.com:8080");
-    let [wildcard, below] = ["*.w.example.com:443", "x.w.example.com:80"].map(create);
-    let adopted = |id: &str, hostports: &str| {
-        let text = format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: [{hostports}]}}\n"
-        );
-        json!({"name": "mine.yaml", "text": text})
-    };
-    gateway.apply("team-a", &[shop(""), adopted(&wildcard, "'*.w.example.com:443'")]);
-    gateway.apply("team-b", &[adopted(&below, "'x.w.example.com:80'")]);
-    let more = gateway.b_applies(&[adopted(&below, "'x.w.example.com:80', 'x.w.example.com:443'")]);
-    refused(&more, 409, &["NOT_DELEGATED", "of HttpsEdge `mine` of source `team-a`"]);
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-c, path_prefix: /}]")]);
+    gateway.apply("team-c", &[wildcard]);
+    let words = ["NOT_DELEGATED", "`*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`"];
+    for port in [443, 80] {
+        refused(&gateway.b_applies(&[edge("mine", &format!("x.c.shop.example.com:{port}"))]), 409, &words);
+    }
+    let both = "{source: team-c, path_prefix: /}, {source: team-b, path_prefix: /}";
+    gateway.apply("team-a", &[shop(&format!(", delegates_to: [{both}]"))]);
+    let answer = gateway.b_applies(&[edge("mine", "x.c.shop.example.com:443")]);
+    assert_eq!(answer.status, 201, "both consent: {}", answer.text);
+}
+
+/// Adds an edge that no source owns. Returns its ID.
+fn create(gateway: &Gateway, hostport: &str) -> String {
+    let answer = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": [hostport]})));
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.json["id"].as_str().unwrap().to_owned()
+}
+
+/// A manifest of the edge `mine` that adopts an edge, with more hostports.
+fn adopted(id: &str, hostport: &str, more: &str) -> Value {
+    let text = edge_with(&format!("mine, id: {id}"), &format!("{{hostports: ['{hostport}'{more}]}}"));
+    json!({"name": "mine.yaml", "text": text})
+}
+
+#[test]
+fn a_wildcard_without_a_source_hides_no_wildcard_of_another_source() {
+    // Another port of that wildcard, and one below it. The oldest edge stays without a source.
+    for (oldest, wildcard) in
+        [("*.w.example.org:8080", "*.w.example.org:443"), ("*.w.example.org:443", "*.example.org:443")]
+    {
+        let gateway = Gateway::new();
+        create(&gateway, oldest);
+        let host = "x.w.example.org:80";
+        let [above, below] = [wildcard, host].map(|hostport| create(&gateway, hostport));
+        gateway.apply("team-a", &[shop(""), adopted(&above, wildcard, "")]);
+        gateway.apply("team-b", &[adopted(&below, host, "")]);
+        for more in [", 'x.w.example.org:443'", ", 'x.w.example.org:8443'"] {
+            let words = ["NOT_DELEGATED", "of HttpsEdge `mine` of source `team-a`"];
+            refused(&gateway.b_applies(&[adopted(&below, host, more)]), 409, &words);
+        }
+    }
 }
