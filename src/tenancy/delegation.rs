@@ -23,7 +23,8 @@
 //! right. It does not judge what is already in the store: withdrawing a consent must not stop everything else of another
 //! source.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
@@ -203,9 +204,12 @@ pub(crate) struct ConsentFaults {
 pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
     let errors =
         hostport_faults(Desired::of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
+    // What is refused closes nothing.
+    let refused: BTreeSet<&Key> = errors.iter().map(|(key, _)| key).collect();
+    let withdrawn = withdrawn_hosts(desired, snapshot, source, &refused);
     let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     found.warnings.extend(unpresented(desired, snapshot, source));
-    found.warnings.extend(withdrawn_hosts(desired, snapshot, source));
+    found.warnings.extend(withdrawn);
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in Desired::of_kind(desired, Kind::HttpsEdgeRoute) {

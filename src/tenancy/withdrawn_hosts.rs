@@ -10,7 +10,8 @@
 //! For example, `shop` has `*.example.com:443` and delegates `/` to `docs`, which has `docs.example.com:443`. If the manifest of
 //! `shop` gets another name and loses `delegates_to`, its plan warns about `docs.example.com:443`.
 //!
-//! A plan looks at each edge of the store once or twice, however many of its edges close something.
+//! A plan looks at each edge of the store once or twice, however many of its edges close something, and judges a host once, however
+//! many ports of it there are.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,51 +26,121 @@ use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::host_pattern::wider;
 use crate::model::{Code, Desired, Fault, HttpsEdge, Key, Kind, Snapshot};
-use crate::syntax::text::{first_of, printable};
+use crate::syntax::text::{and_more, printable};
 
-/// Returns a warning for each edge that closes hosts which edges of other sources have.
+/// Returns a warning for each edge that closes hosts which edges of other sources have, unless it is refused.
 pub(super) fn withdrawn_hosts(
     desired: &BTreeMap<Key, Desired>,
     snapshot: &Snapshot,
     source: &str,
+    refused: &BTreeSet<&Key>,
 ) -> Vec<(Key, Fault)> {
-    let mut edges = closing_edges(desired, snapshot, source);
+    let mut edges = closing_edges(desired, snapshot, source, refused);
     if edges.is_empty() {
         return Vec::new();
     }
-    // By the hosts of these edges, and by the wildcards above them.
-    let (mut by_host, mut by_wider) = (HashMap::<String, Vec<usize>>::new(), HashMap::<String, Vec<usize>>::new());
-    for (index, closing) in edges.iter().enumerate() {
-        let hosts: BTreeSet<String> = closing.edge.addresses().map(|(_, _, (host, _))| host).collect();
-        let above: BTreeSet<String> = hosts.iter().flat_map(|host| wider(host)).collect();
-        above.into_iter().for_each(|host| by_wider.entry(host).or_default().push(index));
-        hosts.into_iter().for_each(|host| by_host.entry(host).or_default().push(index));
-    }
+    let closers = Closers::new(&edges);
     // Many edges can have other ports of one host.
-    let mut met: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut judged: HashSet<(String, &str)> = HashSet::default();
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         yield_to_requests();
         let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|it| it.1 != source) else {
             continue;
         };
         for (_, text, (host, _)) in theirs.addresses() {
-            let met = met.entry(host.clone()).or_insert_with_key(|host| {
-                let above = once(host.clone()).chain(wider(host)).filter_map(|host| by_host.get(&host));
-                let met: BTreeSet<usize> = above.chain(by_wider.get(host)).flatten().copied().collect();
-                met.into_iter().collect()
-            });
-            for index in met {
-                if let Some(closing) = edges.get_mut(*index) {
-                    closing.note(&host, text, owner);
+            let held = (host, owner);
+            if judged.contains(&held) {
+                continue;
+            }
+            for index in closers.withdrawing(&held.0) {
+                if let Some(closing) = edges.get_mut(index).filter(|closing| closing.withdraws_from(owner)) {
+                    closing.withdrawn.note(text, owner);
                 }
             }
+            for index in closers.adding(&held.0) {
+                if let Some(closing) = edges.get_mut(index).filter(|closing| closing.keeps_from(owner)) {
+                    closing.covered.note(text, owner);
+                }
+            }
+            judged.insert(held);
         }
     }
     edges.iter().flat_map(ClosingEdge::warnings).collect()
 }
 
-/// A host as it is written with its port, and the source that has it.
-type HeldHost<'a> = (&'a str, &'a str);
+/// The positions of edges, by their hosts.
+type ByHost = HashMap<String, Vec<usize>>;
+
+/// The edges of a plan that may close a host.
+#[derive(Default)]
+struct Closers {
+    /// The edges that withdraw consent, by their hosts.
+    withdrawing: ByHost,
+    /// The edges that withdraw consent, by the wildcards above their hosts.
+    withdrawing_below: ByHost,
+    /// The edges that add wildcards, by these.
+    adding: ByHost,
+}
+
+impl Closers {
+    fn new(edges: &[ClosingEdge<'_>]) -> Self {
+        let mut found = Self::default();
+        for (index, closing) in edges.iter().enumerate() {
+            yield_to_requests();
+            if !closing.withdrawn_from.is_empty() {
+                let hosts: BTreeSet<String> = closing.edge.addresses().map(|(_, _, (host, _))| host).collect();
+                let above: BTreeSet<String> = hosts.iter().flat_map(|host| wider(host)).collect();
+                above.into_iter().for_each(|host| found.withdrawing_below.entry(host).or_default().push(index));
+                hosts.into_iter().for_each(|host| found.withdrawing.entry(host).or_default().push(index));
+            }
+            for host in &closing.wildcards {
+                found.adding.entry(host.clone()).or_default().push(index);
+            }
+        }
+        found
+    }
+
+    /// The edges that withdraw consent and have a host, or one above or below it.
+    fn withdrawing(&self, host: &str) -> BTreeSet<usize> {
+        let below = self.withdrawing_below.get(host).into_iter().flatten().copied();
+        below.chain(at_or_above(&self.withdrawing, host)).collect()
+    }
+
+    /// The edges that add a wildcard above a host.
+    fn adding(&self, host: &str) -> BTreeSet<usize> {
+        at_or_above(&self.adding, host).collect()
+    }
+}
+
+/// The edges that have a host or a wildcard above it.
+fn at_or_above(edges: &ByHost, host: &str) -> impl Iterator<Item = usize> {
+    once(host.to_owned()).chain(wider(host)).filter_map(move |host| edges.get(&host)).flatten().copied()
+}
+
+/// Hosts of other sources.
+#[derive(Default)]
+struct HeldHosts<'a> {
+    /// The first ones, as they are written with their ports, and the sources that have them.
+    first: Vec<(&'a str, &'a str)>,
+    /// How many there are.
+    count: usize,
+}
+
+impl<'a> HeldHosts<'a> {
+    fn note(&mut self, text: &'a str, owner: &'a str) {
+        if self.first.len() < MOST_LISTED {
+            self.first.push((text, owner));
+        }
+        self.count += 1;
+    }
+
+    /// The first ones, and how many more there are, if there are any.
+    fn listed(&self) -> Option<String> {
+        let named =
+            self.first.iter().map(|(text, owner)| format!("`{}` of source `{}`", printable(text), printable(owner)));
+        (self.count > 0).then(|| and_more(named, self.count.saturating_sub(self.first.len())))
+    }
+}
 
 /// An edge of a plan that may close hosts.
 struct ClosingEdge<'a> {
@@ -82,9 +153,9 @@ struct ClosingEdge<'a> {
     /// The wildcards that no edge of its source had.
     wildcards: HashSet<String>,
     /// The hosts of others that it closes by withdrawing consent.
-    withdrawn: Vec<HeldHost<'a>>,
+    withdrawn: HeldHosts<'a>,
     /// The hosts of others that it closes by its new wildcards.
-    covered: Vec<HeldHost<'a>>,
+    covered: HeldHosts<'a>,
 }
 
 /// The edges of a plan that withdraw consent or add wildcards.
@@ -92,9 +163,11 @@ fn closing_edges<'a>(
     desired: &'a BTreeMap<Key, Desired>,
     snapshot: &'a Snapshot,
     source: &str,
+    refused: &BTreeSet<&Key>,
 ) -> Vec<ClosingEdge<'a>> {
     let own = LazyCell::new(|| own_edges(snapshot, source));
-    let edges = Desired::of_kind(desired, Kind::HttpsEdge).filter_map(|wanted| {
+    let accepted = Desired::of_kind(desired, Kind::HttpsEdge).filter(|wanted| !refused.contains(&wanted.key));
+    let edges = accepted.filter_map(|wanted| {
         let edge = wanted.spec_as::<HttpsEdge>()?;
         let former = stored_edge(snapshot, &wanted.key);
         let added: BTreeSet<String> = added(edge, former).into_iter().map(|(_, _, (host, _))| host).collect();
@@ -106,7 +179,7 @@ fn closing_edges<'a>(
         let wildcards: HashSet<String> = added.into_iter().filter(is_new_wildcard).collect();
         let closes = !withdrawn_from.is_empty() || !wildcards.is_empty();
         closes.then(|| {
-            let (withdrawn, covered) = (Vec::new(), Vec::new());
+            let (withdrawn, covered) = (HeldHosts::default(), HeldHosts::default());
             ClosingEdge { wanted, edge, left_to: left, withdrawn_from, wildcards, withdrawn, covered }
         })
     });
@@ -125,18 +198,15 @@ fn own_edges<'s>(snapshot: &'s Snapshot, source: &str) -> HashMap<String, Vec<&'
 }
 
 impl<'a> ClosingEdge<'a> {
-    /// Notes a host of another source that meets those of the edge, if the edge closes it.
-    fn note(&mut self, host: &str, text: &'a str, owner: &'a str) {
-        if self.withdrawn_from.contains(owner) {
-            self.withdrawn.push((text, owner));
-            return;
-        }
+    /// Whether a source had consent that the edge does not give.
+    fn withdraws_from(&self, owner: &str) -> bool {
+        self.withdrawn_from.contains(owner)
+    }
+
+    /// Whether the edge gives a source no consent, and this one had none before.
+    fn keeps_from(&self, owner: &str) -> bool {
         // Of which source surrounding manifests are, they do not tell.
-        let is_left = self.left_to.contains(owner) || owner == SURROUNDING_OWNER;
-        let mut above = once(host.to_owned()).chain(wider(host));
-        if !is_left && !self.wildcards.is_empty() && above.any(|host| self.wildcards.contains(&host)) {
-            self.covered.push((text, owner));
-        }
+        !self.withdraws_from(owner) && !self.left_to.contains(owner) && owner != SURROUNDING_OWNER
     }
 
     /// The warnings about what the edge closes.
@@ -144,16 +214,14 @@ impl<'a> ClosingEdge<'a> {
         let name = printable(&self.wanted.claim.name);
         let requires = self.edge.required_modules.is_some();
         let mut found = Vec::new();
-        if !self.withdrawn.is_empty() {
-            let held = listed(&self.withdrawn);
+        if let Some(held) = self.withdrawn.listed() {
             let message = format!("HttpsEdge `{name}` no longer leaves hosts to edges that have them: {held}");
             let help = "these edges keep their hosts, without the modules that this edge requires, but get no more ports of \
                         them; ask their owners to remove them, or leave the edge as it was";
             let field = if requires { "required_modules" } else { "delegates_to" };
             found.push(Fault::new(Code::NotDelegated, message).at(field).help(help));
         }
-        if !self.covered.is_empty() {
-            let held = listed(&self.covered);
+        if let Some(held) = self.covered.listed() {
             let message = format!(
                 "HttpsEdge `{name}` adds a wildcard above hosts of other edges, which can then get no more ports: {held}"
             );
@@ -165,10 +233,4 @@ impl<'a> ClosingEdge<'a> {
         }
         found.into_iter().map(|fault| (self.wanted.key.clone(), fault)).collect()
     }
-}
-
-/// The first of some hosts.
-fn listed(hosts: &[HeldHost<'_>]) -> String {
-    let named = hosts.iter().map(|(text, owner)| format!("`{}` of source `{}`", printable(text), printable(owner)));
-    first_of(named, MOST_LISTED)
 }

@@ -68,7 +68,12 @@ pub(crate) fn plural(noun: &str) -> String {
 /// The first of some names, and how many more there are, such as `a, b and 2 more`.
 pub(crate) fn first_of<N: Borrow<str>>(names: impl ExactSizeIterator<Item = N>, most: usize) -> String {
     let more = names.len().saturating_sub(most);
-    let named = names.take(most).collect::<Vec<_>>().join(", ");
+    and_more(names.take(most), more)
+}
+
+/// Some names, and how many more there are.
+pub(crate) fn and_more<N: Borrow<str>>(names: impl Iterator<Item = N>, more: usize) -> String {
+    let named = names.collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 

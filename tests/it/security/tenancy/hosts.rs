@@ -117,6 +117,20 @@ fn whoever_adds_a_wildcard_is_told_which_hosts_below_it_get_no_more_ports() {
 }
 
 #[test]
+fn a_warning_names_a_host_once_and_at_most_ten() {
+    let gateway = Gateway::new();
+    let ports = |host: &str| format!("'{host}.example.com:443', '{host}.example.com:8443'");
+    let hosts: Vec<String> = (10..22).map(|number| ports(&format!("h{number}"))).collect();
+    let delegates = "delegates_to: [{source: team-a, path_prefix: /}]";
+    let spec = format!("{{hostports: [{}], {delegates}}}", hosts.join(", "));
+    assert_eq!(gateway.b_applies(&[document("HttpsEdge", "mine", &spec)]).status, 201);
+    let files = [shop(""), edge("plain", "*.example.com:80")];
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files));
+    refused(&answer, 201, &["`h10.example.com:443` of source `team-b`", "`h19.example.com:443`", "and 2 more"]);
+    assert!(!answer.text.contains("8443` of source") && !answer.text.contains("`h20."), "{}", answer.text);
+}
+
+#[test]
 fn a_source_adds_hosts_below_its_own_wildcard_without_consent() {
     let gateway = Gateway::new();
     gateway.apply("team-a", &[shop(CONSENT)]);
