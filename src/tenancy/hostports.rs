@@ -100,21 +100,23 @@ fn added_faults<'s>(
     added.filter_map(move |(index, text, address)| Some(fault(index, text, &rival(&address)?, source, name)))
 }
 
-/// Whether an edge adds a hostport or changes what it allows others, so that it is judged next to other sources. This reads no
-/// other edges.
+/// Whether an edge is taken over, adds a hostport or changes what it allows others, so that it is judged next to other sources. This
+/// reads no other edges.
 pub(crate) fn concern_others<'a>(mut edges: impl Iterator<Item = &'a Desired>, snapshot: &Snapshot) -> bool {
     edges.any(|wanted| {
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { return false };
-        let former = stored_edge(snapshot, &wanted.key);
+        let stored = snapshot.get(&wanted.key);
+        let former = stored.and_then(|entry| entry.spec_as::<HttpsEdge>());
+        let is_taken_over = stored.is_some_and(|entry| !entry.is_owned_by(&wanted.claim.source));
         let allows_alike = former.is_none_or(|former| {
             former.delegates_to == edge.delegates_to && former.certificates_from == edge.certificates_from
         });
-        !allows_alike || !added(edge, former).is_empty()
+        is_taken_over || !allows_alike || !added(edge, former).is_empty()
     })
 }
 
 /// An edge as a state has it.
-pub(super) fn stored_edge<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
+fn stored_edge<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
     snapshot.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>())
 }
 
@@ -123,6 +125,16 @@ fn hostports_of(snapshot: &Snapshot, source: &str, counts: &dyn Fn(&Entry) -> bo
     let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX);
     let edges = edges.filter(|entry| entry.is_owned_by(source) && counts(entry));
     edges.filter_map(|entry| entry.spec_as::<HttpsEdge>()).flat_map(addresses).collect()
+}
+
+/// Whether a source has an edge, or takes it over with a plan. `is_declared` tells the edges that the source declares.
+pub(super) fn is_own(entry: &Entry, source: &str, is_declared: &dyn Fn(&Key) -> bool) -> bool {
+    match entry.claim.as_deref() {
+        None => is_declared(&entry.key),
+        Some(claim) if claim.source == source => true,
+        // Whoever only declares the edge of another source does not have it.
+        Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
+    }
 }
 
 /// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge had before
@@ -134,12 +146,7 @@ pub(crate) fn hostport_faults<'a>(
     is_declared: &dyn Fn(&Key) -> bool,
 ) -> Vec<(Key, Fault)> {
     let mut found = Vec::new();
-    let is_own = |entry: &Entry| match entry.claim.as_deref() {
-        None => is_declared(&entry.key),
-        Some(claim) if claim.source == source => true,
-        // Whoever only declares the edge of another source does not have it.
-        Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
-    };
+    let is_own = |entry: &Entry| is_own(entry, source, is_declared);
     let owners = LazyCell::new(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| HashSet::default()));
     let held = LazyCell::new(|| hostports_of(snapshot, source, &|_| true));
     for wanted in edges {

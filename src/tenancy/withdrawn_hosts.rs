@@ -5,7 +5,9 @@
 //!
 //! - It withdraws the consent by which others have them: its own, or that of an edge whose hosts it gets, because that edge is
 //!   renamed or replaced.
-//! - It adds a wildcard above them, with the consent of their edges, and gives no consent in return.
+//! - It adds a wildcard above them, with the consent of their edges, and gives no consent in return. What it takes over, it adds.
+//!
+//! What an edge of the source closed before is closed already.
 //!
 //! For example, `shop` has `*.example.com:443` and delegates `/` to `docs`, which has `docs.example.com:443`. If the manifest of
 //! `shop` gets another name and loses `delegates_to`, its plan warns about `docs.example.com:443`.
@@ -21,11 +23,11 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegation::MOST_LISTED;
 use super::host_owners::left_to;
-use super::hostports::{added, stored_edge};
+use super::hostports::{added, is_own};
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::host_pattern::wider;
-use crate::model::{Code, Desired, Fault, HttpsEdge, Key, Kind, Snapshot};
+use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot};
 use crate::syntax::text::{and_more, printable};
 
 /// Returns a warning for each edge that closes hosts which edges of other sources have, unless it is refused.
@@ -35,7 +37,11 @@ pub(super) fn withdrawn_hosts(
     source: &str,
     refused: &BTreeSet<&Key>,
 ) -> Vec<(Key, Fault)> {
-    let mut edges = closing_edges(desired, snapshot, source, refused);
+    let is_own = |entry: &Entry| is_own(entry, source, &|key| desired.contains_key(key));
+    let own = LazyCell::new(|| OwnHosts::new(snapshot, &is_own));
+    let accepted = Desired::of_kind(desired, Kind::HttpsEdge).filter(|wanted| !refused.contains(&wanted.key));
+    let mut edges: Vec<ClosingEdge<'_>> =
+        accepted.filter_map(|wanted| ClosingEdge::find(wanted, snapshot, source, &own)).collect();
     if edges.is_empty() {
         return Vec::new();
     }
@@ -44,7 +50,7 @@ pub(super) fn withdrawn_hosts(
     let mut judged: HashSet<(String, &str)> = HashSet::default();
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         yield_to_requests();
-        let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|it| it.1 != source) else {
+        let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|_| !is_own(entry)) else {
             continue;
         };
         for (_, text, (host, _)) in theirs.addresses() {
@@ -57,7 +63,8 @@ pub(super) fn withdrawn_hosts(
                     closing.withdrawn.note(text, owner);
                 }
             }
-            for index in closers.adding(&held.0) {
+            let adding = if own.close(&held.0, owner) { BTreeSet::new() } else { closers.adding(&held.0) };
+            for index in adding {
                 if let Some(closing) = edges.get_mut(index).filter(|closing| closing.keeps_from(owner)) {
                     closing.covered.note(text, owner);
                 }
@@ -150,7 +157,7 @@ struct ClosingEdge<'a> {
     left_to: HashSet<&'a str>,
     /// The sources that those edges left their hosts to whose hosts it has now.
     withdrawn_from: BTreeSet<&'a str>,
-    /// The wildcards that no edge of its source had.
+    /// The wildcards that it adds.
     wildcards: HashSet<String>,
     /// The hosts of others that it closes by withdrawing consent.
     withdrawn: HeldHosts<'a>,
@@ -158,46 +165,78 @@ struct ClosingEdge<'a> {
     covered: HeldHosts<'a>,
 }
 
-/// The edges of a plan that withdraw consent or add wildcards.
-fn closing_edges<'a>(
-    desired: &'a BTreeMap<Key, Desired>,
-    snapshot: &'a Snapshot,
-    source: &str,
-    refused: &BTreeSet<&Key>,
-) -> Vec<ClosingEdge<'a>> {
-    let own = LazyCell::new(|| own_edges(snapshot, source));
-    let accepted = Desired::of_kind(desired, Kind::HttpsEdge).filter(|wanted| !refused.contains(&wanted.key));
-    let edges = accepted.filter_map(|wanted| {
-        let edge = wanted.spec_as::<HttpsEdge>()?;
-        let former = stored_edge(snapshot, &wanted.key);
-        let added: BTreeSet<String> = added(edge, former).into_iter().map(|(_, _, (host, _))| host).collect();
-        let from: BTreeSet<&Key> = added.iter().filter_map(|host| own.get(host)).flatten().copied().collect();
-        let predecessors = from.into_iter().filter_map(|key| stored_edge(snapshot, key)).chain(former);
-        let left: HashSet<&str> = left_to(edge).collect();
-        let withdrawn_from: BTreeSet<&str> = predecessors.flat_map(left_to).filter(|it| !left.contains(it)).collect();
-        let is_new_wildcard = |host: &String| host.starts_with('*') && !own.contains_key(host);
-        let wildcards: HashSet<String> = added.into_iter().filter(is_new_wildcard).collect();
-        let closes = !withdrawn_from.is_empty() || !wildcards.is_empty();
-        closes.then(|| {
-            let (withdrawn, covered) = (HeldHosts::default(), HeldHosts::default());
-            ClosingEdge { wanted, edge, left_to: left, withdrawn_from, wildcards, withdrawn, covered }
-        })
-    });
-    edges.collect()
+/// A source that has edges, if any has them, and the sources that they leave their hosts to.
+type Consent<'s> = (Option<&'s str>, BTreeSet<&'s str>);
+
+/// The hosts that edges of a source have in the store, or edges that its plan takes over.
+#[derive(Default)]
+struct OwnHosts<'s> {
+    /// What these edges consent to, each consent once: many edges can have one host.
+    consents: Vec<Consent<'s>>,
+    /// The positions of the consents of the edges that have a host.
+    by_host: HashMap<String, BTreeSet<usize>>,
 }
 
-/// The edges of a source in the store, by their hosts.
-fn own_edges<'s>(snapshot: &'s Snapshot, source: &str) -> HashMap<String, Vec<&'s Key>> {
-    let mut found = HashMap::<String, Vec<&Key>>::new();
-    for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| entry.is_owned_by(source)) {
-        for (_, _, (host, _)) in entry.spec_as::<HttpsEdge>().into_iter().flat_map(|edge| edge.addresses()) {
-            found.entry(host).or_default().push(&entry.key);
+impl<'s> OwnHosts<'s> {
+    fn new(snapshot: &'s Snapshot, is_own: &dyn Fn(&Entry) -> bool) -> Self {
+        let (mut found, mut positions) = (Self::default(), HashMap::<Consent<'_>, usize>::new());
+        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| is_own(entry)) {
+            yield_to_requests();
+            let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
+            let consent: Consent<'_> = (entry.source(), left_to(edge).collect());
+            let position = *positions.entry(consent).or_insert_with_key(|consent| {
+                let next = found.consents.len();
+                found.consents.push(consent.clone());
+                next
+            });
+            for (_, _, (host, _)) in edge.addresses() {
+                found.by_host.entry(host).or_default().insert(position);
+            }
         }
+        found
     }
-    found
+
+    /// What the edges that have a host consent to.
+    fn consents(&self, host: &str) -> impl Iterator<Item = &Consent<'s>> {
+        self.by_host.get(host).into_iter().flatten().filter_map(move |position| self.consents.get(*position))
+    }
+
+    /// Whether one of the edges closes a host to its owner.
+    fn close(&self, host: &str, owner: &str) -> bool {
+        let closes =
+            |(source, left_to): &Consent<'_>| source.is_some_and(|source| source != owner) && !left_to.contains(owner);
+        once(host.to_owned()).chain(wider(host)).any(|host| self.consents(&host).any(closes))
+    }
 }
 
 impl<'a> ClosingEdge<'a> {
+    /// An edge of a plan, if it withdraws consent or adds wildcards.
+    fn find<F: FnOnce() -> OwnHosts<'a>>(
+        wanted: &'a Desired,
+        snapshot: &'a Snapshot,
+        source: &str,
+        own: &LazyCell<OwnHosts<'a>, F>,
+    ) -> Option<Self> {
+        let edge = wanted.spec_as::<HttpsEdge>()?;
+        let stored = snapshot.get(&wanted.key);
+        let former = stored.and_then(|entry| entry.spec_as::<HttpsEdge>());
+        // What it takes over closes hosts that it did not close before.
+        let kept = former.filter(|_| stored.is_some_and(|entry| entry.is_owned_by(source)));
+        let added: BTreeSet<String> = added(edge, kept).into_iter().map(|(_, _, (host, _))| host).collect();
+        let left: HashSet<&str> = left_to(edge).collect();
+        let mut withdrawn_from: BTreeSet<&str> = former.into_iter().flat_map(left_to).collect();
+        for host in &added {
+            withdrawn_from.extend(own.consents(host).flat_map(|(_, left_to)| left_to).copied());
+        }
+        withdrawn_from.retain(|it| !left.contains(it));
+        let wildcards: HashSet<String> = added.into_iter().filter(|host| host.starts_with('*')).collect();
+        let closes = !withdrawn_from.is_empty() || !wildcards.is_empty();
+        closes.then(|| {
+            let (withdrawn, covered) = (HeldHosts::default(), HeldHosts::default());
+            Self { wanted, edge, left_to: left, withdrawn_from, wildcards, withdrawn, covered }
+        })
+    }
+
     /// Whether a source had consent that the edge does not give.
     fn withdraws_from(&self, owner: &str) -> bool {
         self.withdrawn_from.contains(owner)

@@ -166,10 +166,15 @@ fn create(gateway: &Gateway, hostport: &str) -> String {
     answer.json["id"].as_str().unwrap().to_owned()
 }
 
-/// A manifest of the edge `mine` that adopts an edge, with more hostports.
-fn adopted(id: &str, hostport: &str, more: &str) -> Value {
-    let text = edge_with(&format!("mine, id: {id}"), &format!("{{hostports: ['{hostport}'{more}]}}"));
+/// A manifest of the edge `mine` with more metadata, hostports and more fields.
+fn mine(metadata: &str, hostports: &[&str], more: &str) -> Value {
+    let text = edge_with(&format!("mine, {metadata}"), &format!("{{hostports: {hostports:?}{more}}}"));
     json!({"name": "mine.yaml", "text": text})
+}
+
+/// A manifest of the edge `mine` that adopts an edge.
+fn adopted(id: &str, hostports: &[&str], more: &str) -> Value {
+    mine(&format!("id: {id}"), hostports, more)
 }
 
 #[test]
@@ -182,11 +187,41 @@ fn a_wildcard_without_a_source_hides_no_wildcard_of_another_source() {
         create(&gateway, oldest);
         let host = "x.w.example.org:80";
         let [above, below] = [wildcard, host].map(|hostport| create(&gateway, hostport));
-        gateway.apply("team-a", &[shop(""), adopted(&above, wildcard, "")]);
-        gateway.apply("team-b", &[adopted(&below, host, "")]);
-        for more in [", 'x.w.example.org:443'", ", 'x.w.example.org:8443'"] {
+        gateway.apply("team-a", &[shop(""), adopted(&above, &[wildcard], "")]);
+        gateway.apply("team-b", &[adopted(&below, &[host], "")]);
+        for more in ["x.w.example.org:443", "x.w.example.org:8443"] {
             let words = ["NOT_DELEGATED", "of HttpsEdge `mine` of source `team-a`"];
-            refused(&gateway.b_applies(&[adopted(&below, host, more)]), 409, &words);
+            refused(&gateway.b_applies(&[adopted(&below, &[host, more], "")]), 409, &words);
         }
+    }
+}
+
+#[test]
+fn whoever_takes_an_edge_over_is_told_what_it_closes_and_nothing_of_that_edge() {
+    let gateway = Gateway::new();
+    let wildcard = "*.c.example.com:443";
+    let hosts = ["c.example.com:443", wildcard];
+    // What nobody has yet is not moved.
+    gateway.apply("team-a", &[document("HttpsEdge", "mine", &format!("{{hostports: {hosts:?}{CONSENT}}}"))]);
+    gateway.apply("team-a", &[mine("transfer_to: team-c", &hosts, CONSENT)]);
+    assert_eq!(gateway.b_applies(&[edge("theirs", "x.c.example.com:80")]).status, 201);
+    let files = [mine("transfer_from: team-a", &["c.example.com:443"], ""), edge("store", wildcard)];
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-c", &files));
+    refused(&answer, 201, &["HttpsEdge `store` no longer leaves hosts", "`x.c.example.com:80` of source `team-b`"]);
+    assert!(!answer.text.contains("443` of source `team-a`"), "{}", answer.text);
+}
+
+#[test]
+fn whoever_adopts_a_wildcard_is_told_once_which_hosts_get_no_more_ports() {
+    let gateway = Gateway::new();
+    let (wildcard, host) = ("*.example.org:443", "x.a.example.org:443");
+    let [above, below] = [wildcard, host].map(|hostport| create(&gateway, hostport));
+    gateway.apply("team-b", &[adopted(&below, &[host], ", delegates_to: [{source: team-a, path_prefix: /}]")]);
+    let files = [shop(""), adopted(&above, &[wildcard], ""), edge("narrow", "*.a.example.org:443")];
+    for (count, status, is_told) in [(2, 201, true), (2, 200, false), (3, 201, false)] {
+        let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &files[..count]));
+        assert_eq!(answer.status, status, "{}", answer.text);
+        let told = answer.text.contains("get no more ports") && answer.text.contains(&format!("`{host}` of source"));
+        assert_eq!(told, is_told, "{count} {status}: {}", answer.text);
     }
 }
