@@ -5,7 +5,8 @@
 //!
 //! - It withdraws the consent by which others have them: its own, or that of an edge whose hosts it gets, because that edge is
 //!   renamed or replaced.
-//! - It adds a wildcard above them, with the consent of their edges, and gives no consent in return. What it takes over, it adds.
+//! - It adds them on other ports, or a wildcard above them, with the consent of their edges, and gives no consent in return. What it
+//!   takes over, it adds.
 //!
 //! What an edge of the source closed before is closed already.
 //!
@@ -85,7 +86,7 @@ struct Closers {
     withdrawing: ByHost,
     /// The edges that withdraw consent, by the wildcards above their hosts.
     withdrawing_below: ByHost,
-    /// The edges that add wildcards, by these.
+    /// The edges that add hosts, by these.
     adding: ByHost,
 }
 
@@ -100,7 +101,7 @@ impl Closers {
                 above.into_iter().for_each(|host| found.withdrawing_below.entry(host).or_default().push(index));
                 hosts.into_iter().for_each(|host| found.withdrawing.entry(host).or_default().push(index));
             }
-            for host in &closing.wildcards {
+            for host in &closing.added {
                 found.adding.entry(host.clone()).or_default().push(index);
             }
         }
@@ -113,7 +114,7 @@ impl Closers {
         below.chain(at_or_above(&self.withdrawing, host)).collect()
     }
 
-    /// The edges that add a wildcard above a host.
+    /// The edges that add a host or a wildcard above it.
     fn adding(&self, host: &str) -> BTreeSet<usize> {
         at_or_above(&self.adding, host).collect()
     }
@@ -157,11 +158,11 @@ struct ClosingEdge<'a> {
     left_to: HashSet<&'a str>,
     /// The sources that those edges left their hosts to whose hosts it has now.
     withdrawn_from: BTreeSet<&'a str>,
-    /// The wildcards that it adds.
-    wildcards: HashSet<String>,
+    /// The hosts that it adds.
+    added: BTreeSet<String>,
     /// The hosts of others that it closes by withdrawing consent.
     withdrawn: HeldHosts<'a>,
-    /// The hosts of others that it closes by its new wildcards.
+    /// The hosts of others that it closes by those that it adds.
     covered: HeldHosts<'a>,
 }
 
@@ -210,7 +211,7 @@ impl<'s> OwnHosts<'s> {
 }
 
 impl<'a> ClosingEdge<'a> {
-    /// An edge of a plan, if it withdraws consent or adds wildcards.
+    /// An edge of a plan, if it withdraws consent or adds hosts.
     fn find<F: FnOnce() -> OwnHosts<'a>>(
         wanted: &'a Desired,
         snapshot: &'a Snapshot,
@@ -229,11 +230,10 @@ impl<'a> ClosingEdge<'a> {
             withdrawn_from.extend(own.consents(host).flat_map(|(_, left_to)| left_to).copied());
         }
         withdrawn_from.retain(|it| !left.contains(it));
-        let wildcards: HashSet<String> = added.into_iter().filter(|host| host.starts_with('*')).collect();
-        let closes = !withdrawn_from.is_empty() || !wildcards.is_empty();
+        let closes = !withdrawn_from.is_empty() || !added.is_empty();
         closes.then(|| {
             let (withdrawn, covered) = (HeldHosts::default(), HeldHosts::default());
-            Self { wanted, edge, left_to: left, withdrawn_from, wildcards, withdrawn, covered }
+            Self { wanted, edge, left_to: left, withdrawn_from, added, withdrawn, covered }
         })
     }
 
@@ -262,10 +262,11 @@ impl<'a> ClosingEdge<'a> {
         }
         if let Some(held) = self.covered.listed() {
             let message = format!(
-                "HttpsEdge `{name}` adds a wildcard above hosts of other edges, which can then get no more ports: {held}"
+                "HttpsEdge `{name}` adds hosts of other edges, or a wildcard above them, and these then get no more \
+                 ports: {held}"
             );
             let help = match requires {
-                true => "remove the wildcard or `required_modules`, or tell their owners; existing hosts stay",
+                true => "remove the hostport or `required_modules`, or tell their owners; existing hosts stay",
                 false => "delegate `/` to their sources, or tell their owners; existing hosts stay",
             };
             found.push(Fault::new(Code::NotDelegated, message).at("hostports").help(help));

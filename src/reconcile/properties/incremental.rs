@@ -414,7 +414,7 @@ fn hosts_of_others_that_a_plan_closes_are_told_until_it_is_applied() {
     };
     for description in ["one", "two"] {
         let found = said_of(&mut source, description);
-        assert!(found.contains("adds a wildcard above hosts of other edges"), "{description}: {found}");
+        assert!(found.contains("adds hosts of other edges, or a wildcard above them"), "{description}: {found}");
     }
     source.sync("applied");
     assert!(!said_of(&mut source, "three").contains("wildcard"));

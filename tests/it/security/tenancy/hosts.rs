@@ -103,16 +103,34 @@ fn whoever_adds_a_wildcard_is_told_which_hosts_below_it_get_no_more_ports() {
         assert_eq!(gateway.b_applies(&mine("")).status, 201);
         let answer = gateway.server.call("POST", "/reconciliations", wildcard(consent));
         assert_eq!(answer.status, 201, "the edge below consents: {}", answer.text);
-        let told = answer.text.contains("HttpsEdge `plain` adds a wildcard above hosts")
+        let told = answer.text.contains("HttpsEdge `plain` adds hosts of other edges, or a wildcard above them")
             && answer.text.contains("`x.shop.example.com:80` of source `team-b`");
         assert_eq!(told, is_closed, "{}", answer.text);
         let again = gateway.server.call("POST", "/reconciliations", wildcard(consent));
-        assert!(again.status == 200 && !again.text.contains("adds a wildcard"), "{}", again.text);
+        assert!(again.status == 200 && !again.text.contains("adds hosts"), "{}", again.text);
         let added = gateway.b_applies(&mine(more));
         match is_closed {
             true => refused(&added, 409, &["NOT_DELEGATED", "of HttpsEdge `plain` of source `team-a`"]),
             false => assert_eq!(added.status, 201, "{}", added.text),
         }
+    }
+}
+
+#[test]
+fn whoever_adds_another_port_of_a_host_is_told_that_its_first_source_gets_no_more() {
+    for (consent, is_told) in [("", true), (CONSENT, false)] {
+        let gateway = Gateway::new();
+        let spec = |ports: &str| {
+            let delegates = "delegates_to: [{source: team-a, path_prefix: /}]";
+            [document("HttpsEdge", "mine", &format!("{{hostports: ['b.example.com:443'{ports}], {delegates}}}"))]
+        };
+        assert_eq!(gateway.b_applies(&spec("")).status, 201);
+        let plain = document("HttpsEdge", "plain", &format!("{{hostports: ['b.example.com:80']{consent}}}"));
+        let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &[shop(""), plain]));
+        let told = answer.text.contains("get no more ports: `b.example.com:443` of source `team-b`");
+        assert_eq!((answer.status, told), (201, is_told), "{}", answer.text);
+        let more = gateway.b_applies(&spec(", 'b.example.com:8443'"));
+        assert_eq!(more.status, if is_told { 409 } else { 201 }, "{}", more.text);
     }
 }
 
