@@ -50,6 +50,7 @@ pub(crate) use delegation::not_admitted;
 pub(crate) use hostports::{concern_others, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub use source_scope::{Adoption, SourceScope};
+pub(crate) use withdrawn_hosts::closed_hosts;
 pub(crate) use write_consent::refused_write;
 
 /// The page that has the table of all ways between sources, before any other table.

@@ -19,6 +19,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
@@ -39,17 +40,49 @@ pub(super) fn withdrawn_hosts(
     refused: &BTreeSet<&Key>,
 ) -> Vec<(Key, Fault)> {
     let is_own = |entry: &Entry| is_own(entry, source, &|key| desired.contains_key(key));
-    let own = LazyCell::new(|| OwnHosts::new(snapshot, &is_own));
     let accepted = Desired::of_kind(desired, Kind::HttpsEdge).filter(|wanted| !refused.contains(&wanted.key));
+    closed_by(accepted, (snapshot, snapshot), source, &is_own)
+}
+
+/// Returns a warning for each edge that closes hosts of other sources between two states, as far as it is among the keys.
+pub(crate) fn closed_hosts<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Vec<(Key, Fault)> {
+    let mut by_source: BTreeMap<&str, BTreeMap<&Key, Desired>> = BTreeMap::new();
+    for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
+        let Some(entry) = after.get(key) else { continue };
+        let Some(claim) = &entry.claim else { continue };
+        let wanted = Desired::new(key.clone(), Arc::clone(entry.spec()), Arc::clone(claim));
+        by_source.entry(&claim.source).or_default().insert(key, wanted);
+    }
+    let mut found = Vec::new();
+    for (source, edges) in &by_source {
+        let is_own = |entry: &Entry| entry.is_owned_by(source) || edges.contains_key(&entry.key);
+        found.extend(closed_by(edges.values(), (before, after), source, &is_own));
+    }
+    found
+}
+
+/// Returns a warning for each edge of a source that closes hosts of others between two states. `is_own` tells the edges that the
+/// source has or takes over.
+fn closed_by<'a>(
+    edges: impl Iterator<Item = &'a Desired>,
+    (before, after): (&'a Snapshot, &'a Snapshot),
+    source: &str,
+    is_own: &dyn Fn(&Entry) -> bool,
+) -> Vec<(Key, Fault)> {
+    let own = LazyCell::new(|| OwnHosts::new(before, is_own));
     let mut edges: Vec<ClosingEdge<'_>> =
-        accepted.filter_map(|wanted| ClosingEdge::find(wanted, snapshot, source, &own)).collect();
+        edges.filter_map(|wanted| ClosingEdge::find(wanted, before, source, &own)).collect();
     if edges.is_empty() {
         return Vec::new();
     }
     let closers = Closers::new(&edges);
     // Many edges can have other ports of one host.
     let mut judged: HashSet<(String, &str)> = HashSet::default();
-    for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+    for entry in after.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         yield_to_requests();
         let Some((theirs, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()).filter(|_| !is_own(entry)) else {
             continue;

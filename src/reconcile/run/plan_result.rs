@@ -8,11 +8,12 @@ use super::speculative::{apply_speculatively, note_behaviour};
 use super::{fault_message::fault_message, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
-use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Path, Refusal, Severity, Snapshot};
+use crate::model::{Code, Desired, Diagnostic, Fault, FaultTarget, Key, Path, Refusal, Severity, Snapshot};
 use crate::plan::report::Report;
 use crate::plan::test_report::TestReport;
 use crate::plan::{Change, Detail, Effect, Plan, RedactedPlan};
 use crate::store::{Places, SpeculativeCommit, Store};
+use crate::tenancy::closed_hosts;
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
 /// takes longer than the commit, and nobody reads the lines of thousands of resources.
@@ -50,7 +51,8 @@ pub struct PlanResult {
 }
 
 impl PlanResult {
-    /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
+    /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse, and warnings about hosts of
+    /// others that it closes.
     pub(crate) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
         let tried = apply_speculatively(current, &mut plan).unwrap_or_else(|refusals| {
             for Refusal { key, faults } in refusals.into_vec() {
@@ -61,7 +63,8 @@ impl PlanResult {
             }
             None
         });
-        Self { plan: Some(plan), tried, ..Self::default() }
+        let diagnostics = tried.as_deref().map(|tried| closed_hosts_of(&plan, tried)).unwrap_or_default();
+        Self { diagnostics, plan: Some(plan), tried, ..Self::default() }
     }
 
     /// Notes how the plan treats requests differently.
@@ -252,6 +255,14 @@ impl PlanResult {
             ..Report::default()
         }
     }
+}
+
+/// The warnings about hosts of other sources that a plan closes (D112).
+fn closed_hosts_of(plan: &Plan, tried: &SpeculativeCommit) -> Vec<Diagnostic> {
+    let keys = plan.changes.iter().map(|change| &change.key);
+    let found = closed_hosts(keys, tried.before(), tried.after()).into_iter();
+    let warning = |fault: Fault| Diagnostic::warning(fault.code, fault.message).help(fault.help.unwrap_or_default());
+    found.map(|(_, fault)| warning(fault)).collect()
 }
 
 /// What a plan opens and weakens with a severity, at the manifests.

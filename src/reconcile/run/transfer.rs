@@ -13,7 +13,8 @@ const MOST_WARNINGS: usize = 10;
 pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> PlanResult {
     let mut planned = PlanResult::without_manifests(current, transfer.plan(current));
     if let (Some(plan), Some(tried)) = (&planned.plan, &planned.tried) {
-        planned.diagnostics = not_delegated(transfer, plan, tried.after());
+        let found = not_delegated(transfer, plan, tried.after());
+        planned.diagnostics.extend(found);
     }
     planned
 }

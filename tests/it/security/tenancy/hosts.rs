@@ -243,3 +243,24 @@ fn whoever_adopts_a_wildcard_is_told_once_which_hosts_get_no_more_ports() {
         assert_eq!(told, is_told, "{count} {status}: {}", answer.text);
     }
 }
+
+#[test]
+fn whoever_rolls_back_or_transfers_is_told_which_hosts_get_no_more_ports() {
+    let host = "x.shop.example.com:80";
+    let gateway = Gateway::new();
+    let before = gateway.revision();
+    gateway.apply("team-a", &[shop(CONSENT)]);
+    assert_eq!(gateway.b_applies(&[edge("mine", host)]).status, 201);
+    let back = json!({"to": before, "source": "team-a", "max_deletes": "100%"});
+    let told = gateway.server.call("POST", "/rollbacks", Some(back));
+    refused(&told, 201, &["HttpsEdge `shop` no longer leaves hosts", "`x.shop.example.com:80` of source `team-b`"]);
+    let gateway = Gateway::new();
+    gateway.apply("team-a", &[shop(""), edge("below", host)]);
+    let transfer = json!({"from": "team-a", "to": "team-c", "resources": ["HttpsEdge/shop"]});
+    let told = gateway.server.call("POST", "/transfers", Some(transfer));
+    refused(
+        &told,
+        201,
+        &["HttpsEdge `shop` adds hosts", "get no more ports: `x.shop.example.com:80` of source `team-a`"],
+    );
+}
