@@ -15,7 +15,7 @@
 //!    `source_scope.rs` what a repository declares, and `host_allowlist.rs` the hosts of either.
 //! 3. **Has the owner consented?** In its own manifests, and for as long as these say so: `delegation.rs` judges routes by
 //!    `delegated_prefix.rs`, `hostports.rs` hosts, and `write_consent.rs` both in single requests. `withdrawn_hosts.rs` warns whoever
-//!    takes consent back.
+//!    takes consent back, or gives none in return.
 //!
 //! Three times no, and the change is refused. Only what a change adds is judged: what is in the store stays, with a warning at most, so
 //! that nobody stops another source by a change of mind. docs/explanation/tenancy.md has a table of all effects between sources, with

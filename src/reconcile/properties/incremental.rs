@@ -407,17 +407,26 @@ fn hosts_of_others_that_a_plan_closes_are_told_until_it_is_applied() {
     let mut others = Followed::new(Options { source: "theirs".into(), ..options(theirs.path(), false) });
     others.sync("theirs");
     let mut source = Followed { snapshot: others.snapshot, ..Followed::new(options(folder.path(), false)) };
-    let said_of = |source: &mut Followed, description: &str| {
+    let said_of = |source: &mut Followed, name: &str, description: &str| {
         let fields = format!("hostports: ['*.example.com:443'], description: {description}");
-        fs::write(folder.path().join("a.yaml"), edge("all", &fields)).unwrap();
+        fs::write(folder.path().join("a.yaml"), edge(name, &fields)).unwrap();
         said(&source.plan())
     };
-    for description in ["one", "two"] {
-        let found = said_of(&mut source, description);
-        assert!(found.contains("adds hosts of other edges, or a wildcard above them"), "{description}: {found}");
-    }
-    source.sync("applied");
-    assert!(!said_of(&mut source, "three").contains("wildcard"));
+    let are_told = |source: &mut Followed, name: &str| {
+        for description in ["one", "two"] {
+            let found = said_of(source, name, description);
+            assert!(found.contains("adds hosts of other edges, or a wildcard above them"), "{name}: {found}");
+        }
+        source.sync("applied");
+        assert!(!said_of(source, name, "three").contains("wildcard"));
+    };
+    are_told(&mut source, "all");
+    // An edge that is adopted closes hosts, too.
+    let key = source.snapshot.iter().find(|entry| entry.is_owned_by("default")).unwrap().key.clone();
+    let adopted = format!("all, id: {}", key.id);
+    let (released, _) = source.snapshot.apply(&[Operation::Claim { key, claim: None }], clock::now()).unwrap();
+    source.snapshot = released;
+    are_told(&mut source, &adopted);
 }
 
 #[test]
