@@ -18,7 +18,8 @@
 //! declare, they are resolved again beside the resources of the source.
 //!
 //! Invariants are answered one by one, and nothing refers to them. So each gets an ID of its own, however many have its name:
-//! they can be of several sources. What else the state does not show is [`Unseen`] (D120): of two edges of one name it has the first.
+//! they can be of several sources. What else the state does not show, or is a guess in it, is `guessed_identity` (D120): of two
+//! edges of one name it has the first.
 //!
 //! # What it never does
 //!
@@ -28,8 +29,6 @@ use std::iter;
 
 use foldhash::HashSet;
 
-use super::origin::DocumentKey;
-use super::resolution::Resolution;
 use super::resolver::{resolve_beside, resolve_offline};
 use super::surrounding_declarations::SurroundingDeclarations;
 use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
@@ -39,7 +38,7 @@ use crate::manifest::prelude::*;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::key::derived_id;
 use crate::model::{Entry, Severity};
-use crate::routing::invariant::{Unseen, depend_on};
+use crate::routing::invariant::Unseen;
 
 /// The state of a store that has the surrounding resources, as far as their manifests tell.
 #[derive(Debug, Default)]
@@ -49,36 +48,11 @@ pub(crate) struct SurroundingState {
     /// Warnings of what the manifests declare and the state lacks: of two declarations of one name, it has the first.
     pub(crate) told: Vec<Diagnostic>,
     /// The declarations that the state lacks, or has without a part.
-    incomplete: Vec<Unseen>,
+    pub(super) incomplete: Vec<Unseen>,
     /// The declarations of the surrounding resources.
-    origins: Origins,
-}
-
-impl SurroundingState {
-    /// What is missing in a state that has the resources of a source beside the surrounding ones: also the edges that routes name
-    /// by their IDs. `own` has the declarations of the source.
-    pub(crate) fn unseen(&self, state: &Snapshot, own: &Origins) -> Vec<Unseen> {
-        let mut unseen = self.incomplete.clone();
-        let declared = own.iter().chain(&self.origins);
-        for (key, route) in declared.filter(|(key, _)| key.kind == Kind::HttpsEdgeRoute) {
-            let Some((edge, named)) = key.parent_key().zip(route.parent.as_deref()) else { continue };
-            let clause = match (state.get(&edge), named.rsplit_once('/')) {
-                (None, _) => format!(
-                    "the edge `{}`, which no manifest declares: add --store or --server",
-                    printable(edge.id.as_str())
-                ),
-                // Surrounding manifests do not tell of which source they are.
-                (Some(found), Some((source, name))) if found.is_owned_by(SURROUNDING_OWNER) => format!(
-                    "whether the surrounding edge `{}` is of source `{}`: add --store or --server",
-                    printable(name),
-                    printable(source)
-                ),
-                _ => continue,
-            };
-            unseen.push(Unseen::new(clause).about(route.spec.as_ref()));
-        }
-        unseen
-    }
+    pub(super) origins: Origins,
+    /// The declarations of all surrounding edges.
+    pub(super) edges: Vec<Arc<Declaration>>,
 }
 
 impl Loaded {
@@ -139,7 +113,9 @@ impl Loaded {
             return SurroundingState { state: state.clone(), ..SurroundingState::default() };
         }
         let mut told = Vec::new();
+        let all = declared.resources.clone();
         declared.report_duplicates(&mut told);
+        declared.resources = unmarked(all, &declared.resources);
         // The sets of the source are surrounding ones for the others.
         let beside = SurroundingDeclarations::from_files([self.declared().clone()]);
         let count = declared.resources.len();
@@ -158,38 +134,11 @@ impl Loaded {
             found.message = format!("in the surrounding manifests: {}", found.message);
             (found.severity, found.is_surrounding) = (Severity::Warning, true);
         }
-        let incomplete = self.incomplete(surrounding.declared(), &resolved);
+        let incomplete = self.incomplete(&resolved);
         let state = replace(&others, |_| true, entries(&resolved.desired));
         let state = with_invariants(&state, &invariants, source, |_| false);
-        SurroundingState { state, told, incomplete, origins: resolved.origins }
-    }
-
-    /// The surrounding declarations that are not in a state, or not as a whole: of which others have the name, or that refer to
-    /// something that nobody can tell.
-    fn incomplete(&self, declared: &Declarations, resolved: &Resolution) -> Vec<Unseen> {
-        let placed: HashSet<*const Declaration> = resolved.origins.values().map(Arc::as_ptr).collect();
-        let faulty = resolved.faulty.iter().filter_map(|key| resolved.origins.get(key));
-        let lost = declared.resources.iter().filter(|it| !placed.contains(&Arc::as_ptr(it)));
-        let found: Vec<&Arc<Declaration>> = lost.chain(faulty).filter(|it| depend_on(it.kind)).collect();
-        // An edge stands for its routes.
-        let whole: HashSet<DocumentKey> =
-            found.iter().filter(|it| !it.origin.is_entry()).map(|it| it.origin.document_key()).collect();
-        let is_told = |it: &Declaration| !it.origin.is_entry() || !whole.contains(&it.origin.document_key());
-        let told = found.into_iter().filter(|it| is_told(it));
-        told.map(|it| {
-            let identity = (it.kind, &it.parent, &it.name);
-            let namesakes = self.surrounding().resources.iter();
-            let namesakes: Vec<_> =
-                namesakes.filter(|other| (other.kind, &other.parent, &other.name) == identity).collect();
-            let parent = it.parent.as_deref().map(|parent| format!("{parent}/")).unwrap_or_default();
-            let name = format!("{} `{}`", it.kind.info().name, printable(&format!("{parent}{}", it.name)));
-            let unseen = Unseen::new(match namesakes.len() {
-                0 | 1 => format!("{name}, about which the surrounding manifests are incomplete or ambiguous"),
-                _ => format!("{name}, which the surrounding manifests declare more than once"),
-            });
-            namesakes.into_iter().fold(unseen, |unseen, it| unseen.about(it.spec.as_ref()))
-        })
-        .collect()
+        let edges = self.surrounding().resources.iter().filter(|it| it.kind == Kind::HttpsEdge).cloned().collect();
+        SurroundingState { state, told, incomplete, origins: resolved.origins, edges }
     }
 
     /// A state with the surrounding invariants beside those that it has, and beside those that a source declares.
@@ -203,6 +152,14 @@ impl Loaded {
         let invariants: Vec<Arc<Declaration>> = declared.cloned().collect();
         with_invariants(state, &invariants, source, |key| desired.contains_key(key))
     }
+}
+
+/// The declarations that are left without repeated ones, as they were before these were marked: a name that several sources have is
+/// no fault of either.
+fn unmarked(all: Vec<Arc<Declaration>>, left: &[Arc<Declaration>]) -> Vec<Arc<Declaration>> {
+    let place = |it: &Declaration| (it.origin.document_key(), it.kind, it.parent.clone(), Arc::clone(&it.name));
+    let mut left = left.iter().peekable();
+    all.into_iter().filter(|it| left.next_if(|next| place(next) == place(it)).is_some()).collect()
 }
 
 /// A state with more invariants, each under the next free ID of its name. One that another source than `source` has already is not

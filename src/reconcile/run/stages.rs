@@ -33,7 +33,6 @@ use super::speculative::{apply_speculatively, note_behaviour, refused_by_invaria
 use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::JudgedParts;
-use crate::manifest::resolve::surrounding::SurroundingState;
 use crate::manifest::resolve::{LastResolution, Resolution, resolve, resolve_again, resolve_offline};
 use crate::manifest::{self, Loaded};
 use crate::model::{Entry, JsonError, Kind};
@@ -87,18 +86,18 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
-    let SurroundingState { state: surrounding, told, .. } = loaded.resolve_surrounding(&Snapshot::default(), source);
-    let (resolved, now) = (resolve_offline(loaded, &surrounding, source), clock::now());
+    let surrounding = loaded.resolve_surrounding(&Snapshot::default(), source);
+    let (resolved, now) = (resolve_offline(loaded, &surrounding.state, source), clock::now());
     let mut resolved = judge(loaded, resolved, lints, None, now);
     if resolved.has_errors() {
         return resolved.capped().planned(loaded, None);
     }
     let broken = judge_invariants(&resolved, &surrounding, source, now);
-    let state = RoutedState { snapshot: &surrounding, source, desired: Some(&resolved.desired) };
+    let state = RoutedState { snapshot: &surrounding.state, source, desired: Some(&resolved.desired) };
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
-    if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding) {
-        resolved.diagnostics.extend(told);
+    if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding.state) {
+        resolved.diagnostics.extend(surrounding.told);
     }
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }

@@ -105,6 +105,14 @@ impl Flaw {
         Self { is_certain: false, clause, ..self }
     }
 
+    /// The flaw of requests of which nobody can tell what takes them, because that depends on something.
+    pub(super) fn guessed(self, on: &str) -> Self {
+        match self.is_certain {
+            true => Self { is_certain: false, clause: format!("{on}; by a guess, it {}", self.clause), ..self },
+            false => self,
+        }
+    }
+
     /// Whether the flaw is no worse than a former one by the same requirement.
     pub(super) fn is_within(&self, former: &Self) -> bool {
         self.is_certain <= former.is_certain && self.extent.is_within(&former.extent)

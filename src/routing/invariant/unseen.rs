@@ -1,4 +1,4 @@
-//! What a state does not show of the configuration that it stands for: no answer that it could change is `proven`.
+//! What a state does not show of the configuration that it stands for: no answer that it could change is certain.
 //!
 //! # The problem
 //!
@@ -9,7 +9,8 @@
 //! # The idea
 //!
 //! Whoever makes the state says what is missing in it, and which requests that can be about. An answer starts from there: it
-//! is `depends` for every invariant whose scope has such requests, unless a request that is seen breaks the invariant.
+//! is `depends` for every invariant whose scope has such requests, unless a request that is seen breaks the invariant. Whoever
+//! makes the state also says which of its edges and routes are a guess: a request that these take has not been seen.
 //!
 //! For example, two surrounding files declare an edge `shop`. The answer about `shop.example.com`, which one of the two serves,
 //! depends on `shop`. The answer about `wiki.example.com` does not.
@@ -19,8 +20,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::proof::{Proof, prove};
+use super::standing::Breach;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
-use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Snapshot};
+use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 use crate::routing::behaviour::{PathBeginnings, RequestScope};
 use crate::routing::selector::Selector;
 
@@ -28,7 +30,7 @@ use crate::routing::selector::Selector;
 const MOST_TOLD: usize = 10;
 
 /// Something that a state does not show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unseen {
     /// What it is, as in "depends on …".
     clause: String,
@@ -36,12 +38,14 @@ pub(crate) struct Unseen {
     hosts: Vec<String>,
     /// The beginnings of the paths that it is about; none for every path.
     paths: BTreeSet<String>,
+    /// The edges and routes of the state that are a guess for its hosts: a store may have them elsewhere, or other ones.
+    guessed: BTreeSet<Key>,
 }
 
 impl Unseen {
     /// Something that can be about any request.
     pub(crate) fn new(clause: String) -> Self {
-        Self { clause, hosts: Vec::new(), paths: BTreeSet::new() }
+        Self { clause, hosts: Vec::new(), paths: BTreeSet::new(), guessed: BTreeSet::new() }
     }
 
     /// Notes that it is about the requests of an edge or a route.
@@ -53,6 +57,20 @@ impl Unseen {
         let route = spec.as_any().downcast_ref::<HttpsEdgeRoute>();
         self.paths.extend(route.and_then(Selector::from_route).map(|selector| selector.path.to_owned()));
         self
+    }
+
+    /// Notes which edges and routes of the state are a guess because of it.
+    #[must_use]
+    pub(crate) fn guessing(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.guessed.extend(keys);
+        self
+    }
+
+    /// Whether what takes the request of a breach is a guess.
+    fn doubts(&self, breach: &Breach<'_>) -> bool {
+        let mut taken_by = [breach.fate.edge, breach.fate.route].into_iter().flatten();
+        let hosts = RequestScope::new(&self.hosts, &[]);
+        taken_by.any(|entry| self.guessed.contains(&entry.key)) && hosts.meets(&breach.request.host)
     }
 
     /// Whether requests in a scope may be among those that it is about.
@@ -70,6 +88,12 @@ impl Unseen {
 pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timestamp) -> Vec<Proof<'s>> {
     let mut proofs = prove(state, now);
     for proof in &mut proofs {
+        for breach in &mut proof.breaches {
+            if let Some(guess) = unseen.iter().find(|it| it.doubts(breach)) {
+                breach.flaw = breach.flaw.clone().guessed(&guess.clause);
+            }
+        }
+        proof.breaches.sort_by_key(|breach| !breach.flaw.is_certain);
         let entry = proof.entry;
         let Some(spec) = entry.spec_as::<Invariant>() else { continue };
         let concerned = unseen.iter().filter(|it| it.concerns(&spec.scope));

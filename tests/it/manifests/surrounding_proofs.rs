@@ -16,7 +16,7 @@ fn route(edge: &str, closed: bool) -> String {
 }
 
 /// The answers of a run without a store, by the names of the invariants, with what was not seen.
-fn answers(folder: &Folder, line: &str) -> Vec<(String, String, String)> {
+pub(super) fn answers(folder: &Folder, line: &str) -> Vec<(String, String, String)> {
     let run = folder.run(&format!("prove {line} --format json"));
     let report: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}", run.all()));
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
@@ -37,8 +37,11 @@ fn surrounding_routes_on_edges_of_the_source_count_in_both_directions() {
         for of_shop in [true, false] {
             let (source, with) = if of_shop { ("shop", "other") } else { ("other", "shop") };
             let run = folder.run(&format!("prove {source} --source {source} --with platform --with {with}"));
-            assert_eq!(run.code, 3, "{edge} {source}: {}", run.all());
-            assert!(run.out.contains("refuted") && run.out.contains("/admin/x"), "{edge} {source}: {}", run.all());
+            // Surrounding manifests do not tell whether their edge is that of `shop`.
+            let is_guess = edge.contains('/') && !of_shop;
+            let (code, answer) = if is_guess { (0, "depends") } else { (3, "refuted") };
+            assert_eq!(run.code, code, "{edge} {source}: {}", run.all());
+            assert!(run.out.contains(answer) && run.out.contains("/admin/x"), "{edge} {source}: {}", run.all());
         }
     }
     // Of which source a surrounding route is, its manifest does not tell.

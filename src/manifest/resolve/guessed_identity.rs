@@ -1,0 +1,163 @@
+//! What files do not tell of the resources that they declare: which ones a store would have, and on which edges routes are
+//! (D107, D120).
+//!
+//! # The problem
+//!
+//! A store knows the ID and the source of each resource. Manifests seldom state IDs, and surrounding manifests tell of no source.
+//! Several sources can have one name, and the ID that is derived from it is that of whoever applied first.
+//!
+//! # The idea
+//!
+//! A state without a store has one of the possibilities, and says which of its edges and routes are a guess ([`Unseen`]). Sure are
+//! the routes in the document of their edge, an ID that a manifest states as `metadata.id`, the name of an edge of the same source,
+//! and a name that only one edge has.
+//!
+//! For example, a surrounding route has `edge: shop`, and both the source and the surrounding manifests declare such an edge. The
+//! state has the route on the surrounding edge, and every answer about its requests depends on which of the two it is on.
+
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+
+use super::origin::DocumentKey;
+use super::resolution::Resolution;
+use super::surrounding::SurroundingState;
+use crate::manifest::load::declaration::{Declaration, Origins};
+use crate::manifest::loader::Loaded;
+use crate::manifest::prelude::*;
+use crate::model::Entry;
+use crate::model::claim::SURROUNDING_OWNER;
+use crate::routing::invariant::{Unseen, depend_on};
+
+/// The edges that manifests declare, by name.
+struct EdgesByName<'d>(HashMap<&'d str, Vec<&'d Declaration>>);
+
+impl<'d> EdgesByName<'d> {
+    fn new(declared: impl Iterator<Item = &'d Arc<Declaration>>) -> Self {
+        let mut by_name: HashMap<&'d str, Vec<&'d Declaration>> = HashMap::new();
+        for edge in declared.filter(|it| it.kind == Kind::HttpsEdge) {
+            by_name.entry(&*edge.name).or_default().push(edge);
+        }
+        Self(by_name)
+    }
+
+    fn named(&self, name: &str) -> &[&'d Declaration] {
+        self.0.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// How a route names its edge.
+struct EdgeReference<'d> {
+    route: &'d Declaration,
+    named: &'d str,
+    is_own: bool,
+    /// The edge in the state.
+    found: &'d Entry,
+    /// The declaration of that edge.
+    declared: Option<&'d Declaration>,
+}
+
+impl<'d> EdgeReference<'d> {
+    /// What it depends on that the route is on the edge, with the edges that it may be on instead; none if that is sure.
+    fn guess(&self, own: &EdgesByName<'d>, others: &EdgesByName<'d>) -> Option<(String, Vec<&'d Declaration>)> {
+        let Self { route, named, is_own, found, declared } = *self;
+        let is_surrounding = found.is_owned_by(SURROUNDING_OWNER);
+        if route.origin.is_entry() {
+            let is_there = declared.is_some_and(|it| it.origin.document_key() == route.origin.document_key());
+            return (!is_there).then(|| (self.ambiguous(), others.named(named).to_vec()));
+        }
+        // Surrounding manifests do not tell of which source they are.
+        if let Some((source, name)) = named.rsplit_once('/').filter(|_| is_surrounding) {
+            let clause = format!(
+                "whether the surrounding edge `{}` is of source `{}`: add --store or --server",
+                printable(name),
+                printable(source)
+            );
+            return Some((clause, Vec::new()));
+        }
+        if named.contains('_') {
+            let is_stated = declared.is_some_and(|it| it.id.as_deref() == Some(named));
+            let clause = || {
+                format!(
+                    "which edge has the ID `{}`, which no manifest states: add --store or --server",
+                    printable(named)
+                )
+            };
+            return (!is_stated).then(|| (clause(), Vec::new()));
+        }
+        if named.contains('/') || (is_own && !is_surrounding) {
+            return None;
+        }
+        let candidates = [own.named(named), others.named(named)].concat();
+        (candidates.len() > 1).then(|| (self.ambiguous(), candidates))
+    }
+
+    /// The clause of a name that several edges have.
+    fn ambiguous(&self) -> String {
+        let (edge, route) = (printable(self.named), printable(&self.route.name));
+        format!("which of the edges with the name `{edge}` has the route `{route}`: add --store or --server")
+    }
+}
+
+impl SurroundingState {
+    /// What is missing in a state that has the resources of a source beside the surrounding ones, and what is a guess in it. `own`
+    /// has the declarations of the source.
+    pub(crate) fn unseen(&self, state: &Snapshot, own: &Origins) -> Vec<Unseen> {
+        let declared = |key: &Key| own.get(key).or_else(|| self.origins.get(key)).map(|it| &**it);
+        let (own_edges, others) = (EdgesByName::new(own.values()), EdgesByName::new(self.edges.iter()));
+        let routes = own.iter().map(|it| (true, it)).chain(self.origins.iter().map(|it| (false, it)));
+        let mut unseen = self.incomplete.clone();
+        for (is_own, (key, route)) in routes.filter(|(_, (key, _))| key.kind == Kind::HttpsEdgeRoute) {
+            let Some((edge, named)) = key.parent_key().zip(route.parent.as_deref()) else { continue };
+            let about = |clause: String| Unseen::new(clause).about(route.spec.as_ref()).guessing([key.clone()]);
+            let Some(found) = state.get(&edge) else {
+                let id = printable(edge.id.as_str());
+                unseen.push(about(format!("the edge `{id}`, which no manifest declares: add --store or --server")));
+                continue;
+            };
+            let reference = EdgeReference { route, named, is_own, found, declared: declared(&edge) };
+            if let Some((clause, edges)) = reference.guess(&own_edges, &others) {
+                unseen.push(edges.iter().fold(about(clause), |unseen, edge| unseen.about(edge.spec.as_ref())));
+            }
+        }
+        unseen.sort();
+        unseen
+    }
+}
+
+impl Loaded {
+    /// The surrounding declarations that are not in a state, or not as a whole: of which others have the name or the ID, or that
+    /// refer to something that nobody can tell.
+    pub(super) fn incomplete(&self, resolved: &Resolution) -> Vec<Unseen> {
+        let keys: HashMap<*const Declaration, &Key> =
+            resolved.origins.iter().map(|(key, it)| (Arc::as_ptr(it), key)).collect();
+        let key_of = |it: &Arc<Declaration>| keys.get(&Arc::as_ptr(it)).map(|key| (*key).clone());
+        let is_whole = |it: &Arc<Declaration>| key_of(it).is_some_and(|key| !resolved.faulty.contains(&key));
+        let all = || self.surrounding().resources.iter().filter(|it| it.kind != Kind::Invariant && depend_on(it.kind));
+        let found: Vec<&Arc<Declaration>> = all().filter(|it| !is_whole(it)).collect();
+        // An edge stands for its routes.
+        let edges: HashSet<DocumentKey> =
+            found.iter().filter(|it| !it.origin.is_entry()).map(|it| it.origin.document_key()).collect();
+        let is_told = |it: &Declaration| !it.origin.is_entry() || !edges.contains(&it.origin.document_key());
+        let mut unseen = Vec::new();
+        for it in found.into_iter().filter(|it| is_told(it)) {
+            let has_name = |other: &&Arc<Declaration>| (&other.parent, &other.name) == (&it.parent, &it.name);
+            let has_id = |other: &&Arc<Declaration>| it.id.is_some() && other.id == it.id;
+            let kind = it.kind;
+            let of_kind = || all().filter(move |other| other.kind == kind);
+            let parent = it.parent.as_deref().map(|parent| format!("{parent}/")).unwrap_or_default();
+            let name = format!("{} `{}`", it.kind.info().name, printable(&format!("{parent}{}", it.name)));
+            let clause = if of_kind().filter(has_name).count() > 1 {
+                format!("{name}, which the surrounding manifests declare more than once")
+            } else if of_kind().filter(has_id).count() > 1 {
+                format!("{name}, whose ID is stated by several surrounding manifests")
+            } else {
+                format!("{name}, about which the surrounding manifests are incomplete or ambiguous")
+            };
+            // Of two with one ID, nobody knows which one a store has.
+            let guessed = of_kind().filter(has_id).chain([it]).filter_map(key_of);
+            let about = Unseen::new(clause).guessing(guessed).about(it.spec.as_ref());
+            let others = of_kind().filter(|other| has_name(other) || has_id(other));
+            unseen.push(others.fold(about, |unseen, other| unseen.about(other.spec.as_ref())));
+        }
+        unseen
+    }
+}

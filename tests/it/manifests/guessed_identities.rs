@@ -1,0 +1,129 @@
+//! Proofs from files alone use as certain only what files tell: which ID, source or edge a resource has is a guess otherwise (D107,
+//! D120).
+
+use super::surrounding_proofs::answers;
+use crate::support::program::Folder;
+
+const ID: &str = "edghts_6U2onPIxc8W2vkFZqNaMucAdGt5";
+/// The ID that is derived from the name `shop`.
+const DERIVED: &str = "edghts_BUBuisvU7zFbKwFzuxofa7yCEMP";
+const TO_OWN: &str = "  delegates_to: [{source: own, path_prefix: /}]\n";
+const TO_OTHER: &str = "  delegates_to: [{source: other, path_prefix: /}]\n";
+
+/// A document of an edge with a hostport; `more` is the rest of its spec.
+fn edge(metadata: &str, hostport: &str, more: &str) -> String {
+    let spec = format!("spec:\n  hostports: ['{hostport}']\n{more}");
+    format!("---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{{metadata}}}\n{spec}")
+}
+
+/// A document of a route by itself.
+fn route(metadata: &str, edge: &str, matched: &str, backend: &str) -> String {
+    let spec = format!("edge: {edge}, match_type: path_prefix, match: '{matched}', backend: {{backend_id: {backend}}}");
+    format!("---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{{metadata}}}\nspec: {{{spec}}}\n")
+}
+
+/// A route in the document of an edge.
+fn inline(backend: &str) -> String {
+    format!("  routes: [{{name: all, match_type: path_prefix, match: /, backend: {{backend_id: {backend}}}}}]\n")
+}
+
+/// Folders of a source `own` with an invariant: only `bkd_ok` is behind these hosts.
+fn folder(hosts: &str, own: &str, others: &[(&str, String)]) -> Folder {
+    let folder = Folder::new();
+    let spec = format!("{{description: only one backend, scope: {{hosts: [{hosts}]}}, backends: [bkd_ok]}}");
+    folder.write(
+        "own/invariant.yaml",
+        &format!("apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {{name: only-ok}}\nspec: {spec}\n"),
+    );
+    folder.write("own/own.yaml", own);
+    for (name, text) in others {
+        folder.write(&format!("{name}/{name}.yaml"), text);
+    }
+    folder
+}
+
+/// The answer about the invariant beside other folders, and what was not seen.
+fn answer(folder: &Folder, others: &[&str]) -> (String, String) {
+    let with: String = others.iter().map(|name| format!(" --with {name}")).collect();
+    let found = answers(folder, &format!("own --source own{with}"));
+    let (_, answer, unseen) = found.into_iter().next().unwrap_or_default();
+    (answer, unseen)
+}
+
+#[track_caller]
+fn assert_depends(folder: &Folder, others: &[&str], on: &str) {
+    let (answer, unseen) = answer(folder, others);
+    assert!(answer == "depends" && unseen.contains(on), "{answer}: {unseen}");
+}
+
+#[test]
+fn an_id_is_that_of_an_edge_only_if_a_manifest_states_it() {
+    let own =
+        |metadata: &str, id: &str| edge(metadata, "z.example.com:443", "") + &route("name: r", id, "/x", "bkd_bad");
+    let others = [("other", edge("name: shop", "a.example.com:443", TO_OWN))];
+    let derived = folder("z.example.com", &own("name: shop", DERIVED), &others);
+    assert_depends(&derived, &["other"], &format!("which edge has the ID `{DERIVED}`, which no manifest states"));
+    let stated = folder("z.example.com", &own(&format!("name: own, id: {ID}"), ID), &others);
+    assert_eq!(answer(&stated, &["other"]).0, "refuted");
+    // So it is for a surrounding route.
+    let own = edge("name: shop", "z.example.com:443", TO_OTHER);
+    let guest = folder("z.example.com", &own, &[("other", route("name: r", DERIVED, "/x", "bkd_bad"))]);
+    assert_depends(&guest, &["other"], DERIVED);
+}
+
+#[test]
+fn a_surrounding_route_names_one_edge_only_if_no_other_has_the_name() {
+    let own = edge("name: shop", "a.example.com:443", TO_OTHER);
+    let guest = route("name: r", "shop", "/x", "bkd_bad");
+    let others = [("other", guest), ("platform", edge("name: shop", "b.example.com:443", ""))];
+    let folder = folder("a.example.com", &own, &others);
+    assert_eq!(answer(&folder, &["other"]).0, "refuted");
+    assert_depends(&folder, &["other", "platform"], "which of the edges with the name `shop` has the route `r`");
+}
+
+#[test]
+fn the_routes_of_a_second_edge_of_one_name_break_nothing_on_the_first() {
+    let own = edge("name: own", "z.example.com:443", "");
+    let others = [
+        ("first", edge("name: shop", "a.example.com:443", "")),
+        ("second", edge("name: shop", "b.example.com:443", &inline("bkd_bad"))),
+    ];
+    for host in ["a.example.com", "b.example.com"] {
+        let folder = folder(&format!("{host}, z.example.com"), &own, &others);
+        assert_depends(&folder, &["first", "second"], "HttpsEdge `shop`, which the surrounding manifests declare more");
+    }
+    let alone = folder("b.example.com", &own, &others);
+    assert_eq!(answer(&alone, &["second"]).0, "refuted");
+}
+
+#[test]
+fn of_two_surrounding_resources_with_one_id_neither_is_certain() {
+    let own = edge("name: own", "z.example.com:443", "");
+    let other = |name: &str, host: &str, more: &str| edge(&format!("name: {name}, id: {ID}"), host, more);
+    let others = [
+        ("first", other("s1", "a.example.com:443", "")),
+        ("second", other("s2", "b.example.com:443", &inline("bkd_bad"))),
+    ];
+    let edges = folder("b.example.com, z.example.com", &own, &others);
+    let id = "edghtsrt_BUBuisvU7zFbKwFzuxofa7yCEMP";
+    let other =
+        |name: &str, path: &str, backend: &str| route(&format!("name: {name}, id: {id}"), "shop", path, backend);
+    let others = [
+        ("shop", edge("name: shop", "a.example.com:443", "")),
+        ("first", other("r1", "/x", "bkd_ok")),
+        ("second", other("r2", "/y", "bkd_bad")),
+    ];
+    let routes = folder("a.example.com", &own, &others);
+    for order in [["shop", "first", "second"], ["second", "first", "shop"]] {
+        let of_edges: Vec<&str> = order.into_iter().filter(|name| *name != "shop").collect();
+        assert_depends(&edges, &of_edges, "whose ID is stated by several surrounding manifests");
+        assert_depends(&routes, &order, "whose ID is stated by several surrounding manifests");
+    }
+}
+
+#[test]
+fn an_edge_may_not_be_that_of_the_source_before_its_name() {
+    let own = route("name: r", "platform/shop", "/x", "bkd_bad");
+    let folder = folder("a.example.com", &own, &[("other", edge("name: shop", "a.example.com:443", TO_OWN))]);
+    assert_depends(&folder, &["other"], "whether the surrounding edge `shop` is of source `platform`");
+}
