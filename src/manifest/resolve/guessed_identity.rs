@@ -25,7 +25,7 @@ use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::routing::invariant::{Unseen, depend_on};
+use crate::routing::invariant::{Unseen, depend_on, rival_edges};
 
 /// The edges that manifests declare, by name.
 struct EdgesByName<'d>(HashMap<&'d str, Vec<&'d Declaration>>);
@@ -118,6 +118,7 @@ impl SurroundingState {
                 unseen.push(edges.iter().fold(about(clause), |unseen, edge| unseen.about(edge.spec.as_ref())));
             }
         }
+        unseen.extend(rival_edges(state));
         unseen.sort();
         unseen
     }

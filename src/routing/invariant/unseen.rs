@@ -59,6 +59,13 @@ impl Unseen {
         self
     }
 
+    /// Notes that it is about the requests of a host.
+    #[must_use]
+    pub(super) fn about_host(mut self, host: String) -> Self {
+        self.hosts.push(host);
+        self
+    }
+
     /// Notes which edges and routes of the state are a guess because of it.
     #[must_use]
     pub(crate) fn guessing(mut self, keys: impl IntoIterator<Item = Key>) -> Self {

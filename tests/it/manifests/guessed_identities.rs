@@ -127,3 +127,13 @@ fn an_edge_may_not_be_that_of_the_source_before_its_name() {
     let folder = folder("a.example.com", &own, &[("other", edge("name: shop", "a.example.com:443", TO_OWN))]);
     assert_depends(&folder, &["other"], "whether the surrounding edge `shop` is of source `platform`");
 }
+
+#[test]
+fn of_two_edges_with_one_hostport_either_may_serve_it() {
+    let of = |more: &str, backend: &str| edge("name: shop", "a.example.com:443", &format!("{more}{}", inline(backend)));
+    for (backend, others) in [("bkd_bad", "bkd_ok"), ("bkd_ok", "bkd_bad")] {
+        let folder = folder("a.example.com", &of(TO_OTHER, backend), &[("other", of(TO_OWN, others))]);
+        folder.write("edgewright.config.yaml", "{lints: {duplicate-hostport: allow}}\n");
+        assert_depends(&folder, &["other"], "serves `a.example.com:443`");
+    }
+}
