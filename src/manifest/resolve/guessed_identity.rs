@@ -25,7 +25,7 @@ use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::routing::invariant::{Unseen, depend_on, rival_edges};
+use crate::routing::invariant::{Unseen, decided_by_ids, depend_on};
 
 /// The edges that manifests declare, by name.
 struct EdgesByName<'d>(HashMap<&'d str, Vec<&'d Declaration>>);
@@ -118,7 +118,8 @@ impl SurroundingState {
                 unseen.push(edges.iter().fold(about(clause), |unseen, edge| unseen.about(edge.spec.as_ref())));
             }
         }
-        unseen.extend(rival_edges(state));
+        let is_stated = |key: &Key| declared(key).is_some_and(|it| it.id.as_deref() == Some(key.id.as_str()));
+        unseen.extend(decided_by_ids(state, is_stated));
         unseen.sort();
         unseen
     }

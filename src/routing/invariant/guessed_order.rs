@@ -1,17 +1,30 @@
-//! What IDs decide in a state without a store: which of two edges takes the requests that both could take (D120).
+//! What IDs decide in a state without a store: which of two edges or routes takes the requests that both could take (D120).
 //!
-//! A store has a hostport once, and files do not tell which of two edges has it there.
+//! Of two edges with one hostport, and of two routes with one match, the lower ID wins. Manifests seldom state IDs, and a store
+//! may have others than those that are derived from names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::unseen::Unseen;
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::model::{Entry, HttpsEdge, Kind, Snapshot};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
+use crate::routing::behaviour::Fate;
+use crate::routing::selector::{Rank, Selector};
 use crate::syntax::text::printable;
 
+/// The edges and routes of a state of which nobody can tell which one takes the requests of both. `is_stated` says whether a
+/// manifest states the ID of a resource.
+pub(crate) fn decided_by_ids(state: &Snapshot, is_stated: impl Fn(&Key) -> bool) -> Vec<Unseen> {
+    let mut unseen = rival_edges(state);
+    for edge in state.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+        unseen.extend(tied_routes(state, edge, &is_stated));
+    }
+    unseen
+}
+
 /// The edges that share a hostport. A store has it once, whatever their IDs are.
-pub(crate) fn rival_edges(state: &Snapshot) -> Vec<Unseen> {
+fn rival_edges(state: &Snapshot) -> Vec<Unseen> {
     let mut edges: BTreeMap<(String, u16), Vec<&Arc<Entry>>> = BTreeMap::new();
     for edge in state.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         let Some(spec) = edge.spec_as::<HttpsEdge>() else { continue };
@@ -29,6 +42,42 @@ pub(crate) fn rival_edges(state: &Snapshot) -> Vec<Unseen> {
         unseen.push(Unseen::new(clause).about_host(host).guessing(keys));
     }
     unseen
+}
+
+/// The routes of an edge that match the same requests with the same rank, and treat them differently.
+fn tied_routes(state: &Snapshot, edge: &Arc<Entry>, is_stated: impl Fn(&Key) -> bool) -> Vec<Unseen> {
+    let mut routes: BTreeMap<(Rank, String, &str), Vec<_>> = BTreeMap::new();
+    for route in state.children(&edge.key) {
+        let Some(selector) = route.spec_as::<HttpsEdgeRoute>().and_then(Selector::from_route) else { continue };
+        let place = (selector.precedence(), selector.host, selector.path);
+        routes.entry(place).or_default().push((selector.port, route));
+    }
+    let mut unseen = Vec::new();
+    for ((_, host, _), routes) in routes.into_iter().filter(|(_, routes)| routes.len() > 1) {
+        let ports: BTreeSet<Option<u16>> = routes.iter().map(|(port, _)| *port).collect();
+        for port in ports {
+            let at_port = routes.iter().filter(|(own, _)| own.is_none() || *own == port).map(|(_, route)| *route);
+            let tied: Vec<&Arc<Entry>> = at_port.collect();
+            let Some((first, others)) = tied.split_first() else { continue };
+            let Some(other) = others.iter().find(|other| !is_alike(state, edge, first, other)) else { continue };
+            if tied.iter().all(|route| is_stated(&route.key)) {
+                continue;
+            }
+            let clause =
+                format!("which of the routes {} and {} has the lower ID", named(state, first), named(state, other));
+            let about = Unseen::new(clause).about(first.spec().as_ref());
+            let about =
+                if host.is_empty() { about.about(edge.spec().as_ref()) } else { about.about_host(host.clone()) };
+            unseen.push(about.guessing(tied.iter().map(|route| route.key.clone())));
+        }
+    }
+    unseen
+}
+
+/// Whether two routes of an edge treat requests alike, for a scope of sources, too.
+fn is_alike(state: &Snapshot, edge: &Arc<Entry>, one: &Arc<Entry>, other: &Arc<Entry>) -> bool {
+    let fate = |route| Fate::new(state, Some(edge), Some(route));
+    one.source() == other.source() && fate(one).is_like(&fate(other))
 }
 
 /// The name of an edge or a route, and whether it is a surrounding one.

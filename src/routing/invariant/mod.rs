@@ -45,7 +45,7 @@ pub(crate) use behind_others::broken_behind_others;
 pub(crate) use breach_group::BreachGroup;
 pub(crate) use change::{enforce, is_refused, prove_change};
 pub(crate) use changed_requests::depend_on;
-pub(crate) use guessed_order::rival_edges;
+pub(crate) use guessed_order::decided_by_ids;
 pub use proof::ProofAnswer;
 pub(crate) use proof::{Proof, prove};
 pub(crate) use standing::Breach;

@@ -137,3 +137,20 @@ fn of_two_edges_with_one_hostport_either_may_serve_it() {
         assert_depends(&folder, &["other"], "serves `a.example.com:443`");
     }
 }
+
+#[test]
+fn of_two_routes_with_one_match_either_may_have_the_lower_id() {
+    let two = |first: &str, second: &str, backend: &str| {
+        edge("name: own", "a.example.com:443', 'a.example.com:8443", "")
+            + &route(first, "own", "a.example.com:443/x", backend)
+            + &route(second, "own", "a.example.com/x", "bkd_ok")
+    };
+    let guessed = folder("a.example.com", &two("name: p", "name: r", "bkd_bad"), &[]);
+    assert_depends(&guessed, &[], "has the lower ID");
+    // With the same effect, it does not matter.
+    let alike = folder("a.example.com", &two("name: p", "name: r", "bkd_ok"), &[]);
+    assert_eq!(answer(&alike, &[]), ("proven".to_owned(), String::new()));
+    let two = two("name: p, id: edghtsrt_1", "name: r, id: edghtsrt_2", "bkd_bad");
+    let stated = folder("a.example.com", &two, &[]);
+    assert_eq!(answer(&stated, &[]).0, "refuted");
+}
