@@ -276,6 +276,11 @@ pub(super) fn consents_to_present(edge: &HttpsEdge, source: &str, route: &Entry)
     route.spec_as::<HttpsEdgeRoute>().is_some_and(|present| consents(edge, source, present))
 }
 
+/// Whether an edge consents to a route, if it is of the right source.
+pub(crate) fn consents_to_any(edge: &HttpsEdge, route: &HttpsEdgeRoute) -> bool {
+    edge.delegates_to.iter().any(|it| consents(edge, &it.source, route))
+}
+
 /// Whether the edge of a route delegates anything to a source.
 pub(crate) fn delegates(snapshot: &Snapshot, route: &Key, source: &str) -> bool {
     let edge = route.parent_key().and_then(|parent| snapshot.get(&parent)).and_then(|edge| edge.spec_as::<HttpsEdge>());

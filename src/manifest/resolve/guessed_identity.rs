@@ -26,6 +26,7 @@ use crate::manifest::prelude::*;
 use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::routing::invariant::{Unseen, decided_by_ids, depend_on};
+use crate::tenancy::delegation::consents_to_any;
 
 /// The edges that manifests declare, by name.
 struct EdgesByName<'d>(HashMap<&'d str, Vec<&'d Declaration>>);
@@ -95,6 +96,17 @@ impl<'d> EdgeReference<'d> {
         let (edge, route) = (printable(self.named), printable(&self.route.name));
         format!("which of the edges with the name `{edge}` has the route `{route}`: add --store or --server")
     }
+
+    /// What it depends on that a surrounding route is on an edge of the source, which delegates its match to nobody.
+    fn missing_consent(&self) -> Option<String> {
+        let is_guest = !self.is_own && !self.found.is_owned_by(SURROUNDING_OWNER);
+        let edge = self.found.spec_as::<HttpsEdge>().filter(|_| is_guest)?;
+        let route = self.route.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?;
+        let (name, of) = (printable(&self.route.name), printable(self.named));
+        let clause =
+            || format!("the surrounding route `{name}`, which the edge `{of}` of this source delegates to nobody");
+        (!consents_to_any(edge, route)).then(clause)
+    }
 }
 
 impl SurroundingState {
@@ -117,6 +129,7 @@ impl SurroundingState {
             if let Some((clause, edges)) = reference.guess(&own_edges, &others) {
                 unseen.push(edges.iter().fold(about(clause), |unseen, edge| unseen.about(edge.spec.as_ref())));
             }
+            unseen.extend(reference.missing_consent().map(about));
         }
         let is_stated = |key: &Key| declared(key).is_some_and(|it| it.id.as_deref() == Some(key.id.as_str()));
         unseen.extend(decided_by_ids(state, is_stated));

@@ -154,3 +154,15 @@ fn of_two_routes_with_one_match_either_may_have_the_lower_id() {
     let stated = folder("a.example.com", &two, &[]);
     assert_eq!(answer(&stated, &[]).0, "refuted");
 }
+
+#[test]
+fn a_surrounding_route_that_an_edge_of_the_source_delegates_is_seen() {
+    let own = |more: &str| edge("name: own", "a.example.com:443", more);
+    for named in ["own", "own/own"] {
+        let others = [("other", route("name: r", named, "/x", "bkd_ok"))];
+        let folder = folder("a.example.com", &own(TO_OTHER), &others);
+        assert_eq!(answer(&folder, &["other"]), ("proven".to_owned(), String::new()), "{named}");
+        folder.write("own/own.yaml", &own(""));
+        assert_depends(&folder, &["other"], "the surrounding route `r`, which the edge");
+    }
+}
