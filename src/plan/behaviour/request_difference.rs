@@ -11,7 +11,7 @@ use crate::routing::Trace;
 pub(crate) fn request_difference([before, after]: [(&Snapshot, &Trace); 2], port: u16) -> String {
     let [then, now] = [before, after].map(|(state, traced)| traced.fate(state));
     let (mut opens, mut weakens_tls, mut parts) = (false, false, Vec::new());
-    if !then.is_like(&now) {
+    if !then.is_like_at(&now, port) {
         let difference = WordedDifference::new(&then, &now, port);
         (opens, weakens_tls) = (difference.opens, difference.weakens_tls);
         parts.push(difference.words);

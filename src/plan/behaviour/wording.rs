@@ -87,7 +87,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
             let is = if now.passes_through() { "passes through" } else { "none at this edge" };
             parts.push(format!("TLS {} or newer → {is}", was.as_str()));
         }
-        _ if then.tls() != now.tls() => parts.push(match (then.passes_through(), now.passes_through()) {
+        _ if !then.has_tls_of(now, Some(port)) => parts.push(match (then.passes_through(), now.passes_through()) {
             (false, true) => "TLS passes through to the upstream".to_owned(),
             (true, false) => "TLS terminates at the edge".to_owned(),
             _ => "`tls_termination` configured differently".to_owned(),

@@ -26,6 +26,7 @@ use super::request_class::RequestClass;
 use super::request_scope::RequestScope;
 use super::served_edges::{EdgesAt, ServedEdges, hostports};
 use crate::background::yield_to_requests;
+use crate::model::traffic::PLAIN_HTTP;
 use crate::model::{Entry, Key, Snapshot};
 
 /// The most classes of a visit, and of its hosts alone, for each hostport, each host in matches or scopes, and each match of
@@ -116,10 +117,11 @@ pub(crate) fn each_difference<'s>(
     mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>, Fate<'s>),
 ) -> Vec<UnvisitedEdge<'s, 2>> {
     // Many classes share a few pairs of edges and routes.
-    let mut known: HashMap<[Option<*const Entry>; 4], bool> = HashMap::new();
+    let mut known: HashMap<([Option<*const Entry>; 4], bool), bool> = HashMap::new();
     let visit = &mut |class: &RequestClass<'_>, [then, now]: [Fate<'s>; 2], _: Range<usize>| {
         let pair = [then.edge, then.route, now.edge, now.route].map(|entry| entry.map(Arc::as_ptr));
-        let is_alike = *known.entry(pair).or_insert_with(|| then.is_like(&now));
+        let port = class.port();
+        let is_alike = *known.entry((pair, port == PLAIN_HTTP)).or_insert_with(|| then.is_like_at(&now, port));
         if !is_alike {
             visit(class, then, now);
         }

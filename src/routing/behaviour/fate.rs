@@ -107,12 +107,22 @@ impl<'s> Fate<'s> {
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
     /// same TLS. It does not matter which edge and route do it, unless modules of two of them have secrets, which are not compared.
     pub(crate) fn is_like(&self, other: &Fate<'_>) -> bool {
-        self.is_like_with(other, |_| false)
+        self.is_like_with(other, None, |_| false)
     }
 
-    /// Like [`is_like`](Self::is_like) for requests of which more is known: modules in a slot that are configured differently
-    /// may have the same effect on them.
-    pub(in crate::routing) fn is_like_with(&self, other: &Fate<'_>, has_same_effect: impl Fn(&Slot) -> bool) -> bool {
+    /// Like [`is_like`](Self::is_like) for requests to a port.
+    pub(crate) fn is_like_at(&self, other: &Fate<'_>, port: u16) -> bool {
+        self.is_like_with(other, Some(port), |_| false)
+    }
+
+    /// Like [`is_like`](Self::is_like) for requests to a port, if it is known, of which more is known: modules in a slot that are
+    /// configured differently may have the same effect on them.
+    pub(in crate::routing) fn is_like_with(
+        &self,
+        other: &Fate<'_>,
+        port: Option<u16>,
+        has_same_effect: impl Fn(&Slot) -> bool,
+    ) -> bool {
         if self.edge.is_some() != other.edge.is_some() || self.route.is_some() != other.route.is_some() {
             return false;
         }
@@ -132,7 +142,13 @@ impl<'s> Fate<'s> {
             return true;
         }
         let (modules, others) = (self.modules(), other.modules());
-        self.tls() == other.tls() && are_alike(&modules, &others, has_same_effect)
+        self.has_tls_of(other, port) && are_alike(&modules, &others, has_same_effect)
+    }
+
+    /// Whether TLS is the same for requests to a port, or to any. On that of plain HTTP, an edge that reads requests has none.
+    pub(crate) fn has_tls_of(&self, other: &Fate<'_>, port: Option<u16>) -> bool {
+        let is_plain = port == Some(PLAIN_HTTP) && !self.passes_through() && !other.passes_through();
+        is_plain || self.tls() == other.tls()
     }
 }
 
@@ -246,6 +262,16 @@ mod tests {
         for guess in ["right", "wrong"] {
             assert!(!fate(&known).is_like(&fate(&state("edghtsrt_2", guess))), "{guess}");
         }
+    }
+
+    #[test]
+    fn on_the_port_of_plain_http_tls_does_not_count() {
+        let of = |tls: Value| state(json!({"tls_termination": tls}), route("/", json!({})), ("ca_1", ""));
+        let (new, old) = (of(json!({"min_version": "1.3"})), of(json!({"min_version": "1.0"})));
+        let are_alike = |port: u16| fate(&new).is_like_at(&fate(&old), port);
+        assert_eq!([80, 443].map(are_alike), [true, false]);
+        let passed = of(json!({"terminate_at": "upstream"}));
+        assert!(!fate(&new).is_like_at(&fate(&passed), 80), "the upstream reads what passes through");
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         let passes_alike = |slot: &Slot| was.passes_like(&is, slot.name);
         let endpoints = [self.before.endpoints(), after.endpoints()];
         let [bounds, new_bounds] = endpoints;
-        let is_alike = || bounds.admit_like(new_bounds) && then.is_like_with(&now, passes_alike);
+        let is_alike = || bounds.admit_like(new_bounds) && then.is_like_with(&now, Some(request.port), passes_alike);
         if is_same_place && (was.is_rejected_like(&is) || is_alike()) {
             return None;
         }
