@@ -1,6 +1,7 @@
 //! `open-user-agent-filter`: a filter that treats every user agent the same.
 
 use super::prelude::*;
+use crate::model::module::user_agent_filter::matches_every_agent;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -12,9 +13,6 @@ pub(crate) static LINT: Lint = Lint {
     cure: "Add patterns such as `(?i)bot`, and remove those that match everything; or remove the module.",
     check: LintCheck::Edge(check),
 };
-
-/// Patterns that match every text. `.` and `.+` match every text but an empty one, which is a usual condition.
-const MATCHES_ALL: &[&str] = &["", "$", "(.*)", ".*", ".*$", ".*?", "^", "^.*", "^.*$", "(?i).*", "^(.*)$"];
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
@@ -30,7 +28,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                     let shown = if pattern.is_empty() { "an empty pattern".to_owned() } else { format!("`{pattern}`") };
                     format!("{shown} in `{field}` matches every user agent{effect}")
                 };
-                MATCHES_ALL.contains(&pattern).then(message)
+                matches_every_agent(pattern).then(message)
             });
         }
     }

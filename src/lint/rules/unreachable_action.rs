@@ -1,7 +1,6 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
 use super::{policy_condition::is_always_true, policy_direction::is_misplaced, prelude::*};
-use crate::model::module::policies::EndpointAction;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -27,7 +26,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             continue;
         }
         let mut actions = placed.policy.actions.iter().enumerate();
-        let Some((end, action)) = actions.find(|(_, action)| ends(action)) else { continue };
+        let Some((end, action)) = actions.find(|(_, action)| action.ends_requests()) else { continue };
         let path = placed.path.join("actions");
         // `policy-direction` reports the others.
         let following = actions.find(|(_, action)| !is_misplaced(&action.r#type, placed.is_outbound));
@@ -40,14 +39,5 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         if placed.policy.expressions.iter().all(|expression| is_always_true(expression)) {
             ended = Some((placed.key, placed.is_outbound, path.join(end)));
         }
-    }
-}
-
-/// Whether an action ends every request. A redirect with `from` ends only those whose URL it matches.
-fn ends(action: &EndpointAction) -> bool {
-    match action.r#type.as_str() {
-        "custom-response" | "deny" => true,
-        "redirect" => action.config.as_ref().is_none_or(|config| !config.contains_key("from")),
-        _ => false,
     }
 }

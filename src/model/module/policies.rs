@@ -39,6 +39,17 @@ pub struct EndpointAction {
     pub config: Option<Map<String, Value>>,
 }
 
+impl EndpointAction {
+    /// Whether the action ends every request. A redirect with `from` ends only those whose URL it matches.
+    pub(crate) fn ends_requests(&self) -> bool {
+        match self.r#type.as_str() {
+            "custom-response" | "deny" => true,
+            "redirect" => self.config.as_ref().is_none_or(|config| !config.contains_key("from")),
+            _ => false,
+        }
+    }
+}
+
 fn free_form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
     deserialize_by(FREE_FORM, None, deserializer)
 }
@@ -69,16 +80,33 @@ fn ending(policy: &EndpointPolicy) -> Option<StepOutcome> {
 }
 
 /// The certain fate of traffic. Expressions are not evaluated, so only policies without any, and actions that stop
-/// nothing, are certain.
+/// nothing, are certain; and policies that all end alike what they apply to, up to one without expressions.
 fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
+    let mut earlier = None;
     for policy in policies {
-        match ending(policy) {
-            Some(end) if policy.expressions.is_empty() => return end,
-            Some(_) => return StepOutcome::Unknown,
-            None => {}
+        let Some(end) = ending(policy) else { continue };
+        if end == StepOutcome::Unknown || earlier.is_some_and(|earlier| earlier != end) {
+            return StepOutcome::Unknown;
+        }
+        if policy.expressions.is_empty() {
+            return end;
+        }
+        earlier = Some(end);
+    }
+    if earlier.is_some() { StepOutcome::Unknown } else { StepOutcome::GoesOn }
+}
+
+/// Whether policies end every request: one without expressions ends what those before it leave.
+fn end_everything(policies: &[EndpointPolicy]) -> bool {
+    for policy in policies {
+        let decides = |action: &&EndpointAction| outcome_of_action(action) != StepOutcome::GoesOn;
+        match policy.actions.iter().find(decides) {
+            Some(action) if !action.ends_requests() => return false,
+            Some(_) if policy.expressions.is_empty() => return true,
+            _ => {}
         }
     }
-    StepOutcome::GoesOn
+    false
 }
 
 /// The actions that stop no request.
@@ -96,10 +124,7 @@ fn outcome_of_action(action: &EndpointAction) -> StepOutcome {
     match action.r#type.as_str() {
         _ if is_one_of(action, &HARMLESS) => StepOutcome::GoesOn,
         "deny" => StepOutcome::Refused,
-        // With `from`, it depends on the URL.
-        "redirect" if action.config.as_ref().is_none_or(|config| !config.contains_key("from")) => {
-            StepOutcome::Redirected
-        }
+        "redirect" if action.ends_requests() => StepOutcome::Redirected,
         _ => StepOutcome::Unknown,
     }
 }
@@ -146,10 +171,10 @@ impl Module for Policies {
     }
 
     fn admits(&self) -> Admittance {
-        match outcome(&self.inbound) {
-            StepOutcome::Refused | StepOutcome::Redirected => Admittance::Nobody,
-            _ if self.can_keep_out() => Admittance::Unknown,
-            _ => Admittance::Everybody,
+        match end_everything(&self.inbound) {
+            true => Admittance::Nobody,
+            false if self.can_keep_out() => Admittance::Unknown,
+            false => Admittance::Everybody,
         }
     }
 
@@ -236,14 +261,21 @@ mod tests {
         assert_eq!(always(&["redirect"]), StepOutcome::Redirected);
         assert_eq!(always(&["rate-limit", "deny"]), StepOutcome::Unknown);
         assert_eq!(outcome(&[policy(&["a"], &["log"])]), StepOutcome::GoesOn);
-        assert_eq!(outcome(&[policy(&["a"], &["deny"]), policy(&[], &["deny"])]), StepOutcome::Unknown);
+        assert_eq!(outcome(&[policy(&["a"], &["deny"])]), StepOutcome::Unknown);
+        assert_eq!(outcome(&[policy(&["a"], &["deny"]), policy(&[], &["deny"])]), StepOutcome::Refused);
+        assert_eq!(outcome(&[policy(&["a"], &["redirect"]), policy(&[], &["deny"])]), StepOutcome::Unknown);
         assert_eq!(outcome(&[policy(&["a"], &["log"]), policy(&[], &["deny"])]), StepOutcome::Refused);
         let admits =
             |inbound: &[EndpointPolicy]| Module::admits(&Policies { inbound: inbound.to_vec(), ..Policies::default() });
         assert_eq!(admits(&[policy(&["a"], &["log"]), policy(&[], &["deny"])]), Admittance::Nobody);
         assert_eq!(admits(&[policy(&[], &["redirect"]), policy(&["a"], &["deny"])]), Admittance::Nobody);
         assert_eq!(admits(&[policy(&["a"], &["deny"])]), Admittance::Unknown);
-        assert_eq!(admits(&[policy(&["a"], &["custom-response"]), policy(&[], &["deny"])]), Admittance::Unknown);
+        assert_eq!(admits(&[policy(&[], &["custom-response"])]), Admittance::Nobody);
+        for ends in ["custom-response", "redirect", "deny"] {
+            assert_eq!(admits(&[policy(&["a"], &[ends]), policy(&[], &["deny"])]), Admittance::Nobody, "{ends}");
+        }
+        // Nobody knows what another action does to the requests that it applies to.
+        assert_eq!(admits(&[policy(&["a"], &["of-tomorrow"]), policy(&[], &["deny"])]), Admittance::Unknown);
     }
 
     #[test]

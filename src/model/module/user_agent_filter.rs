@@ -16,11 +16,27 @@ module! {
 
 impl Check for UserAgentFilter {}
 
+/// Patterns that match every text. `.` and `.+` match every text but an empty one, which is a usual condition.
+const MATCHES_ALL: &[&str] = &["", "$", "(.*)", ".*", ".*$", ".*?", "^", "^.*", "^.*$", "(?i).*", "^(.*)$"];
+
+/// Whether a pattern is known to match every user agent, and a request without one.
+pub(crate) fn matches_every_agent(pattern: &str) -> bool {
+    MATCHES_ALL.contains(&pattern)
+}
+
 impl UserAgentFilter {
+    /// The pattern that refuses every request, if there is one and `allow` makes no exceptions.
+    fn denies_all(&self) -> Option<&String> {
+        self.deny.iter().find(|pattern| matches_every_agent(pattern)).filter(|_| self.allow.is_empty())
+    }
+
     /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
     fn judge(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> (StepEffect, String) {
         let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
-            return (StepEffect::Depends, "depends on the User-Agent; set it with --user-agent".into());
+            return match self.denies_all() {
+                Some(pattern) => (StepEffect::Refused, format!("denied by {}", printable(pattern))),
+                None => (StepEffect::Depends, "depends on the User-Agent; set it with --user-agent".into()),
+            };
         };
         let mut tried = TriedPatterns::new(patterns);
         let mut unreadable = None;
@@ -55,8 +71,11 @@ impl Module for UserAgentFilter {
     }
 
     fn admits(&self) -> Admittance {
-        let has_patterns = !self.allow.is_empty() || !self.deny.is_empty();
-        if has_patterns { Admittance::Somebody } else { Admittance::Everybody }
+        match self.allow.is_empty() && self.deny.is_empty() {
+            true => Admittance::Everybody,
+            false if self.denies_all().is_some() => Admittance::Nobody,
+            false => Admittance::Somebody,
+        }
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
@@ -102,6 +121,20 @@ mod tests {
             let (effect, note) = judged(&filter, "shop-app/1");
             assert_eq!(effect, StepEffect::Depends, "{what}");
             assert!(note.contains("too costly"), "{what}: {note}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_denies_every_agent_admits_nobody() {
+        let filter = |allow: &[&str], deny: &[&str]| {
+            let [allow, deny] = [allow, deny].map(|list| list.iter().map(|it| (*it).to_owned()).collect());
+            UserAgentFilter { allow, deny, ..UserAgentFilter::default() }
+        };
+        assert_eq!(Module::admits(&filter(&[], &["bot", ".*"])), Admittance::Nobody);
+        let (effect, _) = filter(&[], &[".*"]).judge(&TracedRequest::default(), &mut CompiledPatterns::default());
+        assert_eq!(effect, StepEffect::Refused, "whatever the User-Agent is");
+        for some in [filter(&["shop"], &[".*"]), filter(&[], &["bot"]), filter(&[".*"], &[])] {
+            assert_eq!(Module::admits(&some), Admittance::Somebody, "{some:?}");
         }
     }
 
