@@ -259,19 +259,14 @@ mod tests {
 
     #[test]
     fn a_diagnostic_has_the_places_that_it_is_about() {
-        let spot = |file: &str| json!({"file": file, "line": 3, "column": 18, "end_line": 3, "end_column": 19});
-        let mut item = spot("dup/b.yaml");
-        let mut first = spot("dup/a.yaml");
-        first["message"] = json!("first here");
-        for (field, value) in [
-            ("code", json!("ERR_EDGEWRIGHT_DUPLICATE_NAME")),
-            ("severity", json!("error")),
-            ("message", json!("duplicate HttpsEdge `a`")),
-            ("help", json!(null)),
-            ("related", json!([first])),
-        ] {
-            item[field] = value;
-        }
+        let first = json!({
+            "file": "dup/a.yaml", "line": 3, "column": 18, "end_line": 3, "end_column": 19, "message": "first here"
+        });
+        let item = json!({
+            "file": "dup/b.yaml", "line": 3, "column": 18, "end_line": 3, "end_column": 19,
+            "code": "ERR_EDGEWRIGHT_DUPLICATE_NAME", "severity": "error", "message": "duplicate HttpsEdge `a`",
+            "help": null, "related": [first]
+        });
         let shown = finding(&serde_json::from_value(item).unwrap());
         let said = "dup/b.yaml:3:18: duplicate HttpsEdge `a` (first here: dup/a.yaml:3:18)";
         assert_eq!(shown, format!("error ERR_EDGEWRIGHT_DUPLICATE_NAME: {said}"));
