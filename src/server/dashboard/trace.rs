@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn a_note_names_certificate_authorities() {
         let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
-        let (spec, claim) = (spec_of(key.kind, &json!({"ca_pem": "-"})), Claim::new("shop", "staff-devices"));
+        let pem = include_str!("../../../examples/storefront/certs/partner-devices.pem");
+        let (spec, claim) = (spec_of(key.kind, &json!({"ca_pem": pem})), Claim::new("shop", "staff-devices"));
         let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
         let state = Snapshot::default().apply(&[create], Timestamp::UNIX_EPOCH).unwrap().0;
         let note = with_names("requires a client certificate issued by ca_1, ca_2", &state);
