@@ -129,7 +129,7 @@ fn a_server_lists_the_same() {
     }
     for (line, near) in [
         ("get edge storefrnt", "storefront"),
-        ("get route storefront/chekout", "checkout"),
+        ("get route storefront/chekout", "storefront/checkout"),
         ("get storefront", "edge/storefront"),
         ("blame storefrnt", "storefront"),
         ("blame storefrnt/checkout", "storefront/checkout"),
