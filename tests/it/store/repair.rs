@@ -68,17 +68,26 @@ fn former(folder: &Folder) -> PathBuf {
 
 /// Changes a bit of a resource in the state.
 fn flip_state(folder: &Folder) {
-    let path = state(folder);
-    let at = fs::read(&path).unwrap().windows(8).position(|part| part == b"number 3").unwrap();
-    flip(&path, at);
+    let found: Vec<(PathBuf, usize)> = states(folder)
+        .filter_map(|path| {
+            let at = fs::read(&path).unwrap().windows(8).position(|part| part == b"number 3")?;
+            Some((path, at))
+        })
+        .collect();
+    assert!(!found.is_empty());
+    found.iter().for_each(|(path, at)| flip(path, *at));
 }
 
-/// The database of the state.
+/// The newest database of the state.
 fn state(folder: &Folder) -> PathBuf {
+    states(folder).max().unwrap()
+}
+
+/// The databases of the state. One before may be half removed: the server was killed.
+fn states(folder: &Folder) -> impl Iterator<Item = PathBuf> {
     let folders = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
     let states = folders.filter(|path| path.display().to_string().contains("/state."));
-    // One before may be half removed: the server was killed.
-    states.map(|path| path.join("db")).find(|path| path.exists()).unwrap()
+    states.map(|path| path.join("db")).filter(|path| path.exists())
 }
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
