@@ -29,12 +29,12 @@ use std::sync::Arc;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::certificates::unpresented;
+use super::closed_hosts::hosts_closed_by;
 use super::delegated_prefix::{
     ODD, WHOLE, admits, closer_delegation, consent_to_ask_for, consents, is_normal, precedes, prefixes_of,
     wanted_prefix,
 };
 use super::hostports::hostport_faults;
-use super::withdrawn_hosts::withdrawn_hosts;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
 use crate::model::required_secrets::{alike, awaits_secrets};
@@ -206,10 +206,10 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
         hostport_faults(Desired::of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
     // What is refused closes nothing.
     let refused: BTreeSet<&Key> = errors.iter().map(|(key, _)| key).collect();
-    let withdrawn = withdrawn_hosts(desired, snapshot, source, &refused);
+    let closed = hosts_closed_by(desired, snapshot, source, &refused);
     let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     found.warnings.extend(unpresented(desired, snapshot, source));
-    found.warnings.extend(withdrawn);
+    found.warnings.extend(closed);
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in Desired::of_kind(desired, Kind::HttpsEdgeRoute) {

@@ -14,7 +14,7 @@
 //! 2. **Was it given to the source?** By an admin, in the scope of its key or repository: `rights.rs` judges operations of both,
 //!    `source_scope.rs` what a repository declares, and `host_allowlist.rs` the hosts of either.
 //! 3. **Has the owner consented?** In its own manifests, and for as long as these say so: `delegation.rs` judges routes by
-//!    `delegated_prefix.rs`, `hostports.rs` hosts, and `write_consent.rs` both in single requests. `withdrawn_hosts.rs` warns whoever
+//!    `delegated_prefix.rs`, `hostports.rs` hosts, and `write_consent.rs` both in single requests. `closed_hosts.rs` warns whoever
 //!    takes consent back, or gives none in return.
 //!
 //! Three times no, and the change is refused. Only what a change adds is judged: what is in the store stays, with a warning at most, so
@@ -36,6 +36,7 @@
 //! See D112; D101 and D103 have the parts.
 
 pub(crate) mod certificates;
+mod closed_hosts;
 mod delegated_prefix;
 pub(crate) mod delegation;
 mod host_allowlist;
@@ -43,14 +44,13 @@ mod host_owners;
 mod hostports;
 pub(crate) mod rights;
 mod source_scope;
-mod withdrawn_hosts;
 mod write_consent;
 
+pub(crate) use closed_hosts::closed_hosts;
 pub(crate) use delegation::not_admitted;
 pub(crate) use hostports::{concern_others, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub use source_scope::{Adoption, SourceScope};
-pub(crate) use withdrawn_hosts::closed_hosts;
 pub(crate) use write_consent::refused_write;
 
 /// The page that has the table of all ways between sources, before any other table.

@@ -8,14 +8,14 @@ use crate::model::misspelt;
 
 /// How the variables of the program begin.
 const PREFIX: &str = "EDGEWRIGHT_";
-/// The variables that are of no option, behind the prefix.
-const OTHERS: [&str; 5] = ["CONFIG", "DATABASE_PASSWORD_COMMAND", "LOG", "MASTER_KEY", "TOKEN"];
+/// The variables that no option has, behind the prefix.
+const WITHOUT_OPTION: [&str; 5] = ["CONFIG", "DATABASE_PASSWORD_COMMAND", "LOG", "MASTER_KEY", "TOKEN"];
 /// Shorter names are a slip away from those that people use for themselves, such as in a pipeline.
 const SHORTEST: usize = 5;
 
 /// The warnings about variables of this process that are probably misspelt. They never have a value.
 pub(crate) fn warnings(command: &Command) -> Vec<String> {
-    let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
+    let mut known: BTreeSet<String> = WITHOUT_OPTION.map(str::to_owned).into();
     add_variables(command, &mut known);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter_map(|name| warning(&name, &known)).collect()
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn only_a_misspelt_variable_is_warned_of() {
-        let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
+        let mut known: BTreeSet<String> = WITHOUT_OPTION.map(str::to_owned).into();
         add_variables(&Cli::command(), &mut known);
         for (name, meant) in [
             ("EDGEWRIGHT_SERVR", Some("EDGEWRIGHT_SERVER")),

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use super::get::ResourceReader;
-use super::known_sources::owns_nothing;
 use crate::cli::command_prelude::*;
+use crate::cli::target::owns_nothing;
 use crate::manifest::export::export;
 use crate::reconcile::DEFAULT_SOURCE;
 use crate::server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE};

@@ -7,13 +7,12 @@ use std::ops::ControlFlow;
 use clap::{ArgAction, Subcommand, ValueEnum};
 
 use super::get::ResourceReader;
-use super::known_sources::owns_nothing;
 use crate::cli::command_prelude::*;
 use crate::cli::operate::revision::{
     commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server,
 };
 use crate::cli::output::json_line;
-use crate::cli::target::{each_record, get_entry, to_record};
+use crate::cli::target::{each_record, get_entry, owns_nothing, to_record};
 use crate::server::operations::history::document::HistoryEntry;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitPrefix, HistoryFilter, Record, RevisionError};

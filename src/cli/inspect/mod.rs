@@ -4,7 +4,6 @@ pub(crate) mod blame;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod history;
-mod known_sources;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod trace;

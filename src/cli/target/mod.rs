@@ -32,6 +32,6 @@ pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_ro
 pub(super) use proposal::{AppliedPlan, PlanFile, Proposal, Target};
 pub(super) use server::{ServerTarget, to_report};
 pub(super) use server_args::ServerArgs;
-pub(super) use sources::{source_action, sources_of_server, sources_of_store};
+pub(super) use sources::{owns_nothing, source_action, sources_of_server, sources_of_store};
 pub(super) use store::StoreTarget;
 pub(super) use store_or_server::StoreOrServer;

@@ -30,6 +30,17 @@ pub(crate) fn sources_of_server(client: &ApiClient) -> BTreeSet<String> {
     client.sources(None).into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
 }
 
+/// The path of an action on a source.
 pub(crate) fn source_action(source: &str, action: &str) -> String {
     format!("{PATH}/{}/{action}", segment(source))
+}
+
+/// The failure for a source that owns nothing, with the name that may be meant.
+pub(crate) fn owns_nothing(source: &str, known: &BTreeSet<String>) -> Diagnostic {
+    let help = suggest(
+        source,
+        known.iter().map(String::as_str),
+        "see the sources of resources with `edgewright get edges -o wide`",
+    );
+    Diagnostic::error(Code::NotFound, format!("source `{}` owns nothing", printable(source))).help(help)
 }

@@ -33,7 +33,7 @@ use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot};
 use crate::syntax::text::{and_more, printable};
 
 /// Returns a warning for each edge that closes hosts which edges of other sources have, unless it is refused.
-pub(super) fn withdrawn_hosts(
+pub(super) fn hosts_closed_by(
     desired: &BTreeMap<Key, Desired>,
     snapshot: &Snapshot,
     source: &str,
@@ -79,7 +79,7 @@ fn closed_by<'a>(
     if edges.is_empty() {
         return Vec::new();
     }
-    let closers = Closers::new(&edges);
+    let closing_edges = ClosingEdges::new(&edges);
     // Many edges can have other ports of one host.
     let mut judged: HashSet<(String, &str)> = HashSet::default();
     for entry in after.newest_first(Kind::HttpsEdge, None, u64::MAX) {
@@ -92,12 +92,12 @@ fn closed_by<'a>(
             if judged.contains(&held) {
                 continue;
             }
-            for index in closers.withdrawing(&held.0) {
+            for index in closing_edges.withdrawing(&held.0) {
                 if let Some(closing) = edges.get_mut(index).filter(|closing| closing.withdraws_from(owner)) {
                     closing.withdrawn.note(text, owner);
                 }
             }
-            let adding = if own.close(&held.0, owner) { BTreeSet::new() } else { closers.adding(&held.0) };
+            let adding = if own.close(&held.0, owner) { BTreeSet::new() } else { closing_edges.adding(&held.0) };
             for index in adding {
                 if let Some(closing) = edges.get_mut(index).filter(|closing| closing.keeps_from(owner)) {
                     closing.covered.note(text, owner);
@@ -114,7 +114,7 @@ type ByHost = HashMap<String, Vec<usize>>;
 
 /// The edges of a plan that may close a host.
 #[derive(Default)]
-struct Closers {
+struct ClosingEdges {
     /// The edges that withdraw consent, by their hosts.
     withdrawing: ByHost,
     /// The edges that withdraw consent, by the wildcards above their hosts.
@@ -123,7 +123,7 @@ struct Closers {
     adding: ByHost,
 }
 
-impl Closers {
+impl ClosingEdges {
     fn new(edges: &[ClosingEdge<'_>]) -> Self {
         let mut found = Self::default();
         for (index, closing) in edges.iter().enumerate() {
