@@ -85,6 +85,16 @@ pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     }
 }
 
+/// Names the key of a request, or the certificate or the person in its place, without IDs if it has a name.
+pub(crate) fn key_name(key: &str, description: &str, owner: &str) -> String {
+    match (key.strip_prefix(PERSON), key.strip_prefix(CERTIFICATE)) {
+        (None, None) if description.is_empty() => key_of(key, description, owner),
+        (None, None) => description.to_owned(),
+        (Some(name), _) => name.to_owned(),
+        (_, Some(name)) => format!("certificate {name}"),
+    }
+}
+
 /// Describes an owner, by the description of a key if there is one. Anything else that suspends a source has none.
 pub(crate) fn owner_of(owner: &str, description: &str) -> String {
     if description.is_empty() { owner.to_owned() } else { format!("\"{}\" ({owner})", escaped(description)) }

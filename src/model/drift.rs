@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::author::{Author, key_of};
+use super::author::{Author, key_name, key_of};
 use super::diagnostics::Path;
 use super::id::Id;
 use super::key::Key;
@@ -43,6 +43,9 @@ pub struct FieldDrift {
     pub revision: Option<u64>,
     /// The time of the revision; empty for a pending field.
     pub at: String,
+    /// The author without IDs: for pages alone.
+    #[serde(skip)]
+    pub(crate) by_name: String,
     /// The value that the source applied last, with digests of secrets: for pages alone. Null for a pending field.
     #[serde(skip)]
     pub(crate) applied: Value,
@@ -87,6 +90,8 @@ pub(crate) struct ExternalWrite {
     pub owner: Option<String>,
     /// The author of the write.
     pub by: String,
+    /// The author without the IDs of a key that has a description.
+    pub by_name: String,
     /// The revision.
     pub revision: u64,
     /// The time of the revision.
@@ -95,7 +100,16 @@ pub(crate) struct ExternalWrite {
 
 /// Describes who made a change. `state` has the present descriptions of API keys.
 pub(crate) fn writer(author: &Author, state: &Snapshot) -> String {
-    let named = |key: &Id, owner: &Id| key_of(key.as_str(), state.key_description(key), owner.as_str());
+    writer_by(author, state, key_of)
+}
+
+/// Describes who made a change, without the IDs of a key that has a description.
+pub(crate) fn named_writer(author: &Author, state: &Snapshot) -> String {
+    writer_by(author, state, key_name)
+}
+
+fn writer_by(author: &Author, state: &Snapshot, of_key: fn(&str, &str, &str) -> String) -> String {
+    let named = |key: &Id, owner: &Id| of_key(key.as_str(), state.key_description(key), owner.as_str());
     let through_key = |what: String, word: &str, through: &Option<(Id, Id)>| match through {
         Some((key, owner)) => format!("{what} {word} {}", named(key, owner)),
         None => what,
@@ -259,8 +273,8 @@ impl FieldDrift {
                 Self { applied: applied.clone(), live: live.clone(), ..write.field(field, state, removed) }
             }
             None => {
-                let (by, at, applied, live) = Default::default();
-                Self { field, state, removed: false, by, revision: None, at, applied, live }
+                let (by, by_name, at, applied, live) = Default::default();
+                Self { field, state, removed: false, by, revision: None, at, by_name, applied, live }
             }
         }
     }
@@ -290,8 +304,9 @@ impl FieldDrift {
 
 impl ExternalWrite {
     fn field(&self, field: String, state: DriftState, removed: bool) -> FieldDrift {
-        let (by, at, revision) = (self.by.clone(), self.at.clone(), Some(self.revision));
-        FieldDrift { field, state, removed, by, revision, at, applied: Value::Null, live: Value::Null }
+        let (by, by_name, at) = (self.by.clone(), self.by_name.clone(), self.at.clone());
+        let (applied, live, revision) = (Value::Null, Value::Null, Some(self.revision));
+        FieldDrift { field, state, removed, by, revision, at, by_name, applied, live }
     }
 }
 
@@ -376,7 +391,7 @@ mod tests {
         let side = |value: Value| Some(value).filter(|value| !value.is_null());
         let owner = after.is_null().then(|| "shop".to_owned());
         let (by, at) = (format!("key {revision}"), "now".to_owned());
-        ExternalWrite { before: side(before), after: side(after), owner, by, revision, at }
+        ExternalWrite { before: side(before), after: side(after), owner, by_name: by.clone(), by, revision, at }
     }
 
     fn states(drift: Option<Drift>) -> Vec<(String, DriftState, Option<u64>)> {

@@ -78,7 +78,7 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
             @for field in &drifted.fields {
                 p { @if field.field.is_empty() { "The whole resource" } @else { code { (field.field) } }
                     @if field.removed { " removed" } @else { " changed" }
-                    @if !field.by.is_empty() { " by " b { (prose(&field.by)) } " " (time(&field.at, request.now)) }
+                    @if !field.by.is_empty() { " by " b title=(field.by) { (prose(&field.by_name)) } " " (time(&field.at, request.now)) }
                     @if let Some(revision) = field.revision { ", " (revision_link(request, "revision", revision)) }
                 }
                 (values(field))

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::blame::SetBy;
 use super::change_description::{OWNED_BY, digested};
-use crate::model::drift::{DriftFields, ExternalWrite, writer};
+use crate::model::drift::{DriftFields, ExternalWrite, named_writer, writer};
 use crate::model::{AnyResource, Claim, Key, LazySpec, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
 use crate::store::commit::record;
@@ -199,8 +199,8 @@ fn written_by(
     let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
     let was_there = before.is_some() && owner.as_deref() != Some(source);
     let is_received = was_there && next.as_deref() == Some(source);
-    let (by, at) = (writer(&header.author, state), header.at.to_string());
-    let write = ExternalWrite { before, after, owner, by, revision, at };
+    let (by, by_name) = (writer(&header.author, state), named_writer(&header.author, state));
+    let write = ExternalWrite { before, after, owner, by, by_name, revision, at: header.at.to_string() };
     (write, is_received)
 }
 

@@ -143,7 +143,7 @@ fn pictures_of_pages() {
     let edge = format!("edges/{}", gateway.id_of("shop"));
     for (name, page, width, height, scheme) in [
         ("overview", "", 1120, 772, "light"),
-        ("trace", "trace?url=shop.example.com/cart/1", 1120, 620, "light"),
+        ("trace", "trace?url=shop.example.com/cart/1", 1120, 900, "light"),
         ("edge-on-a-phone", edge.as_str(), 390, 844, "dark"),
     ] {
         browser.show_in(width, height, scheme);
