@@ -17,12 +17,15 @@ pub struct StoreError {
     pub message: String,
     /// How to fix the error, if that is not what the code says.
     pub help: Option<Cow<'static, str>>,
+    /// Why the database of the store cannot be used, if it says so: completes "the database …". Unlike the message, it has no address
+    /// and no path, so clients of a server see it.
+    pub cause: Option<&'static str>,
 }
 
 impl StoreError {
     /// Creates an error.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), help: None }
+        Self { code, message: message.into(), help: None, cause: None }
     }
 
     /// Creates the error of something that should never fail.

@@ -294,8 +294,8 @@ codes! {
         "The store could not be read or written."
         => "Check free disk space and permissions, then restart.";
     StoreUnavailable "STORE_UNAVAILABLE" 503
-        "The database with the store cannot be reached, does not answer, or has a full disk. No resource was changed. The server still answers read requests."
-        => "Check that PostgreSQL runs, is reachable at the address in --store, and has free disk space; see its log. Then send the request again: the server reconnects automatically.";
+        "The database with the store cannot be reached, does not answer, has a full disk, or accepts no writes; the message names the cause. No resource was changed. The server still answers read requests."
+        => "Check that PostgreSQL runs, is reachable at the address in --store, has free disk space, and is neither a standby nor read-only; see its log. Then send the request again: the server reconnects automatically.";
     MasterKey "MASTER_KEY" 500
         "The master key, which encrypts the secrets in the store, is missing, is invalid, or belongs to another store."
         => "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the key file next to the store. If the key is lost, reconcile the manifests into a new store.";

@@ -203,7 +203,10 @@ impl From<StoreError> for ApiError {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
         if error.code == Code::StoreUnavailable {
-            return Self::with_code(error.code, STORE_UNAVAILABLE).retry_after(STORE_RETRY);
+            let message = error.cause.map_or(Cow::Borrowed(STORE_UNAVAILABLE), |cause| {
+                Cow::Owned(format!("the database of the store {cause}: try again later; reads without the history are answered"))
+            });
+            return Self::with_code(error.code, message).retry_after(STORE_RETRY);
         }
         Self::with_code(error.code, "the store failed")
     }

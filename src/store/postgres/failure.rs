@@ -13,13 +13,15 @@ use crate::store::error::StoreError;
 /// The error of something that the database did not do; `doing` completes "cannot …". The message has what the server says,
 /// never its details, which can have values of rows. A connection that is gone passes, so the same can be tried again later.
 pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
-    let cause = match (error.as_db_error(), error.source()) {
+    let said = match (error.as_db_error(), error.source()) {
         (Some(error), _) => error.message().to_owned(),
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
     };
     let code = if is_away(error) { Code::StoreUnavailable } else { Code::StoreFailed };
-    StoreError::new(code, format!("cannot {doing} the store {shown}: {cause}")).help(cure(error))
+    let cause = passing(error).map(|(cause, _)| cause);
+    let failed = StoreError::new(code, format!("cannot {doing} the store {shown}: {said}")).help(cure(error));
+    StoreError { cause, ..failed }
 }
 
 /// The help for a database that does not answer.
@@ -33,21 +35,11 @@ const PASSWORD_MISSING: &str = "password missing";
 
 /// The help for an error. A refused connection needs another address, file or setting than one that nobody answers.
 fn cure(error: &Error) -> &'static str {
+    if let Some((_, cure)) = passing(error) {
+        return cure;
+    }
     if let Some(code) = error.code() {
         return match code {
-            code if *code == SqlState::DISK_FULL => "free disk space for PostgreSQL, and make the change again then",
-            code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
-                "check whether this PostgreSQL is a standby, and `default_transaction_read_only`"
-            }
-            code if *code == SqlState::QUERY_CANCELED => {
-                "check `statement_timeout` of PostgreSQL, and what it waits for"
-            }
-            code if *code == SqlState::INVALID_CATALOG_NAME => {
-                "check the name of the database in the address; if it is being restored, wait until it is there"
-            }
-            code if *code == SqlState::UNDEFINED_TABLE => {
-                "check that the database still has the tables of the store; if it is being restored, wait until it has them"
-            }
             code if *code == SqlState::INVALID_PASSWORD => PASSWORD,
             code if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
                 "check the user, `sslmode` and `sslcert` in the address against `pg_hba.conf` of PostgreSQL"
@@ -101,16 +93,45 @@ pub(super) fn is_lost(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
 }
 
-/// What PostgreSQL answers that may pass: no room or places, only reads, no time, and a database or tables that are being restored.
-/// A statement that has failed so has done nothing.
-const MAY_PASS: [SqlState; 6] = [
-    SqlState::TOO_MANY_CONNECTIONS,
-    SqlState::DISK_FULL,
-    SqlState::READ_ONLY_SQL_TRANSACTION,
-    SqlState::QUERY_CANCELED,
-    SqlState::INVALID_CATALOG_NAME,
-    SqlState::UNDEFINED_TABLE,
+/// The cause of errors of a database that accepts no writes.
+pub(super) const READ_ONLY: &str = "accepts no writes";
+
+/// The errors of PostgreSQL that may pass, with their cause, which completes "the database …", and the help. A statement that has
+/// failed so has done nothing.
+static PASSING: [(SqlState, &str, &str); 10] = [
+    (SqlState::DISK_FULL, "has no free disk space", "free disk space for PostgreSQL, and make the change again then"),
+    (SqlState::OUT_OF_MEMORY, "is out of memory", "check the memory of PostgreSQL, `work_mem` and `max_connections`"),
+    (SqlState::TOO_MANY_CONNECTIONS, "has no free connection", "raise `max_connections`, or end other connections"),
+    (SqlState::CONFIGURATION_LIMIT_EXCEEDED, "has reached a limit of its configuration", CURE),
+    (SqlState::INSUFFICIENT_RESOURCES, "lacks resources", CURE),
+    (
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        READ_ONLY,
+        "check whether this PostgreSQL is a standby, and `default_transaction_read_only`",
+    ),
+    (
+        SqlState::QUERY_CANCELED,
+        "cancelled the statement",
+        "check `statement_timeout` of PostgreSQL, and what it waits for",
+    ),
+    (SqlState::CANNOT_CONNECT_NOW, "is starting or stopping", CURE),
+    (
+        SqlState::INVALID_CATALOG_NAME,
+        "does not exist",
+        "check the name of the database in the address; if it is being restored, wait until it is there",
+    ),
+    (
+        SqlState::UNDEFINED_TABLE,
+        "lacks the tables of the store",
+        "check that the database still has the tables of the store; if it is being restored, wait until it has them",
+    ),
 ];
+
+/// The cause and the help of an error that may pass.
+fn passing(error: &Error) -> Option<(&'static str, &'static str)> {
+    let found = error.code()?;
+    PASSING.iter().find(|(code, ..)| code == found).map(|(_, cause, cure)| (*cause, *cure))
+}
 
 /// Whether the database is away or cannot do it now, so that the same may succeed later. A refused password or certificate does not
 /// make it so.
@@ -120,7 +141,7 @@ pub(super) fn is_away(error: &Error) -> bool {
     match (error.code(), cause) {
         // Pools report wrong names and passwords as a violation of the protocol.
         (Some(code), _) if *code == SqlState::PROTOCOL_VIOLATION => false,
-        (Some(code), _) => is_lost(error) || MAY_PASS.contains(code),
+        (Some(_), _) => is_lost(error) || passing(error).is_some(),
         // None of several hosts allows writes: their replicas may not have a primary yet.
         (None, Some(cause)) if cause.kind() == PermissionDenied && cause.raw_os_error().is_none() => true,
         // The client has these for answers that it cannot accept.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
+use super::failure::READ_ONLY;
 use super::link::DatabaseLink;
 use super::schema::WRITER_LOCK;
 use crate::model::Code;
@@ -46,10 +47,10 @@ pub(super) fn check_writable(is_read_only: bool, shown: &str) -> Result<(), Stor
     if !is_read_only {
         return Ok(());
     }
-    let message = format!("the database {shown} accepts no writes: it is a standby, or set to be read-only");
+    let message = format!("the database {shown} {READ_ONLY}: it is a standby, or set to be read-only");
     let help = "check `pg_is_in_recovery()` and `default_transaction_read_only`; of several hosts in the address, the \
                 one that allows writes is used";
-    Err(StoreError::new(Code::StoreUnavailable, message).help(help))
+    Err(StoreError { cause: Some(READ_ONLY), ..StoreError::new(Code::StoreUnavailable, message).help(help) })
 }
 
 /// Ends the former connection of this writer, which the server may not know to be gone. Its number may be another one's by now,

@@ -60,10 +60,15 @@ fn a_database_that_accepts_no_writes_changes_no_roles() {
     };
     alter("SET default_transaction_read_only = on");
     let end = Instant::now() + Duration::from_secs(4);
+    let cause = "the database of the store accepts no writes: try again later";
     while Instant::now() < end {
-        for (serve, code) in [(first, "ERR_EDGEWRIGHT_STORE_UNAVAILABLE"), (second, "ERR_EDGEWRIGHT_NOT_THE_WRITER")] {
+        for (serve, code, message) in [
+            (first, "ERR_EDGEWRIGHT_STORE_UNAVAILABLE", cause),
+            (second, "ERR_EDGEWRIGHT_NOT_THE_WRITER", "another server"),
+        ] {
             let refused = pair.create(serve, "never");
             assert_eq!((refused.status, refused.code().as_str()), (503, code), "{}", refused.body);
+            assert!(refused.body.to_lowercase().contains(message), "{}", refused.body);
             assert!(pair.knows(serve, "one").is_some());
         }
         std::thread::sleep(Duration::from_millis(200));

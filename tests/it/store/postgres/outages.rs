@@ -117,6 +117,7 @@ fn a_database_that_accepts_no_writes_or_cancels_them_is_told_of_as_away_and_noth
     let error = failed(commit(&store, vec![small(2)]));
     assert_eq!(error.code, Code::StoreUnavailable, "{error}");
     assert!(error.message.contains("accepts no writes"), "{error}");
+    assert_eq!(error.cause, Some("accepts no writes"));
     assert!(store.readiness().is_err() && store.health().is_ok());
     // It keeps the lock of the writer from nobody, and needs no restart.
     let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
@@ -133,7 +134,7 @@ fn a_database_that_accepts_no_writes_or_cancels_them_is_told_of_as_away_and_noth
         let waits = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(6)%' AND wait_event = 'PgSleep'";
         until("the lock", || (!postgres.psql("postgres", waits).unwrap().is_empty()).then_some(()));
         let error = failed(commit(&store, vec![small(5)]));
-        assert_eq!(error.code, Code::StoreUnavailable, "{error}");
+        assert_eq!((error.code, error.cause), (Code::StoreUnavailable, Some("cancelled the statement")), "{error}");
         held.join().unwrap().unwrap();
     });
     commit(&store, vec![small(6)]).unwrap();
