@@ -210,7 +210,9 @@ fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
 
 /// The failure of a token file. It claims nothing else: on a server, the key exists by the time its token is written.
 fn unwritable(error: ApplyError) -> Failure {
-    Failure::from(error).with_help(Code::Unreadable, "name a new file in a folder that you can write to")
+    let failure = Failure::from(error);
+    let help = "name a new file in a folder that you can write to";
+    failure.with_help(Code::Unreadable, help).with_help(Code::Conflict, help)
 }
 
 fn check(spec: &ApiKey) -> Result<(), Failure> {

@@ -85,7 +85,7 @@ impl Args {
         match fs::symlink_metadata(&self.file) {
             Ok(_) if !self.force => {
                 let message = format!("`{}` already exists", self.file.display());
-                Err(Diagnostic::error(Code::Unreadable, message).help("use another name, or --force").into())
+                Err(Diagnostic::error(Code::Conflict, message).help("use another name, or --force").into())
             }
             Ok(found) if !found.is_file() => {
                 let message = format!("`{}` is not a regular file", self.file.display());

@@ -222,8 +222,8 @@ codes! {
         "The resource has changed since its ETag was read."
         => "Read the resource again, reapply the change, and send the new ETag.";
     Conflict "CONFLICT" 409
-        "The resource already exists, or its state does not allow the request."
-        => "Read the current state, then adapt the request.";
+        "The resource or the file already exists, or its state does not allow the request."
+        => "Read the current state, then adapt the request; for a file, use another name.";
     InUse "IN_USE" 409
         "The resource cannot be deleted while other resources reference it. As a warning: the source no longer declares the resource, but it is kept because another source uses it."
         => "Remove the references from the resources that the message names first.";

@@ -26,11 +26,11 @@ impl ApplyError {
                 found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
             }
             ApplyError::TokenFile(path, error) => {
-                let reason = match error.kind() {
-                    ErrorKind::AlreadyExists => "the file already exists".to_owned(),
-                    _ => error.to_string(),
+                let (code, reason) = match error.kind() {
+                    ErrorKind::AlreadyExists => (Code::Conflict, "the file already exists".to_owned()),
+                    _ => (Code::Unreadable, error.to_string()),
                 };
-                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {reason}", path.display()))
+                Diagnostic::error(code, format!("cannot write the token to {}: {reason}", path.display()))
                     .help("name a new file in a folder that you can write to; nothing was changed")
             }
             ApplyError::NoTokenHash(key) => {

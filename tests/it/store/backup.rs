@@ -105,7 +105,7 @@ fn a_restored_store_is_the_one_that_was_backed_up() {
     assert_eq!(everything(&folder.path("store")), before, "a backup changes nothing");
     let bytes = fs::read(folder.path(BACKUP)).unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains("hunter2-changed"));
-    refused(&folder.run(&format!("backup {BACKUP}")), "ERR_EDGEWRIGHT_UNREADABLE", "already exists");
+    refused(&folder.run(&format!("backup {BACKUP}")), "ERR_EDGEWRIGHT_CONFLICT", "already exists");
     folder.ok(&format!("backup --force {BACKUP}"));
     let piped = folder.command("backup -").output().unwrap();
     assert!(piped.status.success() && piped.stdout.starts_with(b"ewback2\n"), "{piped:?}");

@@ -203,7 +203,7 @@ fn a_file_that_is_there_already_is_never_written_over() {
     remote.here.write("m/b.yaml", &key.replace("name: ci", "name: b").replace("ci.token", "b.token"));
     remote.here.write("b.token", "precious");
     for verb in ["plan", "reconcile"] {
-        let words = ["ERR_EDGEWRIGHT_UNREADABLE", "[m/b.yaml:4:", "b.token", "name a new file"];
+        let words = ["ERR_EDGEWRIGHT_CONFLICT", "[m/b.yaml:4:", "b.token", "name a new file"];
         remote.refuses(&format!("{verb} m"), 1, &words);
         remote.same(&format!("{verb} m"));
     }

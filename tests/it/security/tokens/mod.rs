@@ -112,12 +112,15 @@ fn a_token_is_written_for_its_owner_alone() {
     assert!(made.err.contains(&format!("Created {id} of usr_boss.\n")), "{}", made.all());
     let serve = folder.serve("--store served");
     let through_server = format!("--server http://{}", serve.address);
-    for (file, reason) in [("none/viewer.token", "No such file"), ("boss.token", "the file already exists")] {
+    for (file, code, reason) in [
+        ("none/viewer.token", "ERR_EDGEWRIGHT_UNREADABLE", "No such file"),
+        ("boss.token", "ERR_EDGEWRIGHT_CONFLICT", "the file already exists"),
+    ] {
         for place in ["--store store", through_server.as_str()] {
             let mut command = folder.command(&format!("keys create --role viewer --token-file {file} {place}"));
             command.env("EDGEWRIGHT_TOKEN", &serve.token);
             let refused = finish(command, "");
-            assert!(refused.code == 1 && refused.err.contains("ERR_EDGEWRIGHT_UNREADABLE"), "{}", refused.all());
+            assert!(refused.code == 1 && refused.err.contains(code), "{}", refused.all());
             assert!([file, reason, "name a new file"].iter().all(|it| refused.err.contains(it)), "{}", refused.all());
             assert!(!refused.err.contains("nothing was changed"), "the key was created first: {}", refused.all());
         }
