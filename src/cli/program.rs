@@ -48,7 +48,8 @@ fn run() -> CommandResult {
     } else if words.iter().any(|word| word == "--help" || word == "help") {
         command = help::with_short_layout(command, &words);
     }
-    let matches = command.clone().try_get_matches();
+    let separate = usage::separate_value(&command, std::env::args_os());
+    let matches = separate.map_or_else(|| command.clone().try_get_matches(), Err);
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,

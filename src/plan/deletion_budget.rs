@@ -142,9 +142,7 @@ impl Plan {
         };
         let message = format!("the plan would delete {how_many}: {}", names.join(", "));
         let limit = deleted.len();
-        let mut help = format!(
-            "{check}; to delete the resources, set a deletion limit of {limit} for one run: --max-deletes {limit}"
-        );
+        let mut help = format!("{check}; to delete the resources, run again with --max-deletes {limit}");
         if setting == BudgetSetting::OfRunOrSource {
             help += &format!(", or set `max_deletes: {limit}` for a source that a server follows");
         }

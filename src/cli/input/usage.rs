@@ -58,6 +58,11 @@ const TOKEN_OPTIONS: [&str; 2] = ["--api-key", "--token"];
 const PATH_COMMANDS: [&str; 8] = ["plan", "reconcile", "apply", "validate", "test", "prove", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
+/// The options whose value can be left out, so that it stands after `=`, with an example.
+const OPTIONAL_VALUES: [(&str, &str); 2] = [("--prune", "--prune=false"), ("--wait", "--wait=30s")];
+/// The values that nobody means as paths of manifests.
+const ANSWERS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "1", "0"];
+
 const SOURCE_COMMANDS: [&str; 2] = ["suspend", "resume"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.
@@ -101,7 +106,8 @@ pub(crate) fn with_usage_of(
     mut program: Command,
     arguments: impl Iterator<Item = OsString>,
 ) -> Error {
-    if error.kind() == ErrorKind::MissingRequiredArgument || misleads(&error) {
+    let lacks_usage = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::Usage).is_none();
+    if error.kind() == ErrorKind::MissingRequiredArgument || misleads(&error) || lacks_usage {
         program.build();
         for argument in arguments.skip(1) {
             let Some(nested) = program.find_subcommand(argument) else { break };
@@ -110,6 +116,19 @@ pub(crate) fn with_usage_of(
         error.insert(ContextKind::Usage, ContextValue::StyledStr(program.render_usage()));
     }
     error
+}
+
+/// The error for a value of `--prune` that follows it after a space: it would be read as a path of manifests. Takes the arguments of
+/// the process.
+pub(crate) fn separate_value(command: &Command, arguments: impl Iterator<Item = OsString>) -> Option<Error> {
+    let arguments: Vec<OsString> = arguments.take_while(|argument| argument != "--").collect();
+    let value = arguments.windows(2).find_map(|pair| match pair {
+        [name, value] if name == "--prune" => value.to_str().filter(|value| ANSWERS.contains(value)),
+        _ => None,
+    })?;
+    let mut error = Error::new(ErrorKind::UnknownArgument).with_cmd(command);
+    error.insert(ContextKind::InvalidArg, ContextValue::String(value.to_owned()));
+    Some(error)
 }
 
 /// Whether the tip of an error is an option that deletes, overwrites or allows more, or has nothing to do with what was meant.
@@ -198,8 +217,9 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
         return Some(tip);
     }
     let arguments: Vec<String> = arguments.collect();
-    if arguments.windows(2).any(|pair| pair == ["--prune", option]) {
-        return Some("write the value of --prune after `=`, as in `--prune=false`".to_owned());
+    let precedes = |name: &str| arguments.windows(2).any(|pair| pair == [name, option]);
+    if let Some((name, example)) = OPTIONAL_VALUES.iter().find(|(name, _)| precedes(name)) {
+        return Some(format!("write the value of {name} after `=`, as in `{example}`"));
     }
     if command == "serve" && !option.starts_with('-') {
         return Some(format!("to follow manifests, run `edgewright serve --manifests {}`", escape(option)));
@@ -323,6 +343,29 @@ mod tests {
             match expected {
                 Some(tip) => assert!(after.matches("tip:").count() == 1 && after.contains(tip), "{line}: {after}"),
                 None => assert_eq!(after, before, "{line}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_of_prune_after_a_space_is_no_path() {
+        let prune = Arg::new("prune").long("prune").num_args(0..=1).require_equals(true);
+        let plan = Command::new("plan").arg(prune).arg(Arg::new("path").num_args(1..));
+        let program = Command::new("edgewright").subcommand(plan);
+        for (line, is_refused) in [
+            ("plan m --prune no", true),
+            ("plan --prune false m", true),
+            ("plan --prune m", false),
+            ("plan --prune=false no", false),
+            ("plan m -- --prune no", false),
+        ] {
+            let arguments = || std::iter::once("edgewright").chain(line.split(' ')).map(OsString::from);
+            let found = separate_value(&program, arguments());
+            let found = found.map(|error| with_usage_of(error, program.clone(), arguments()));
+            let text = found.map(|error| add_tip(error, arguments()).to_string());
+            assert_eq!(text.is_some(), is_refused, "{line}");
+            for phrase in ["unexpected argument", "as in `--prune=false`", "Usage: edgewright plan "] {
+                assert!(text.iter().all(|text| text.contains(phrase)), "{line}: {text:?}");
             }
         }
     }
