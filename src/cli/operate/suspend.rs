@@ -69,12 +69,13 @@ impl Args {
                 let suspension = Suspension::new(self.reason, "command line", since, until)?;
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let state = store.snapshot();
-                let is_known = state.iter().any(|entry| entry.is_owned_by(&self.source));
-                let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
-                if !is_known {
-                    say(&format!("No resource belongs to source {}: check the name.", self.source));
+                let suspensions = Suspensions::open(store)?;
+                if suspensions.conditions.get(&self.source).is_none() {
+                    say(&unfollowed(&self.source, &state));
                 }
-                (None, replaced.map(|replaced| SuspensionView::new(replaced, &state)))
+                let replaced = suspensions.set(&self.source, Some(suspension.clone()), Author::Local)?;
+                let view = |suspension| SuspensionView::new(suspension, &state);
+                (Some(suspension_text(&view(suspension))), replaced.map(view))
             }
         };
         match named {
@@ -85,6 +86,17 @@ impl Args {
             say(&format!("This replaces an earlier suspension: {}", suspension_text(&replaced)));
         }
         Ok(Exit::Done)
+    }
+}
+
+/// The warning for a source that no server has followed on an offline store. One may do so later, so the source is suspended.
+fn unfollowed(source: &str, state: &Snapshot) -> String {
+    match state.iter().any(|entry| entry.is_owned_by(source)) {
+        true => format!(
+            "No server has followed source {source}. If its pipeline applies it, this does not stop it: disable the \
+             pipeline or revoke its key (`edgewright keys list`)."
+        ),
+        false => format!("No server has followed source {source}, and it owns no resource: check the name."),
     }
 }
 

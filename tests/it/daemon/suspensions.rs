@@ -25,6 +25,29 @@ fn a_source_that_a_pipeline_applies_is_not_suspended() {
 }
 
 #[test]
+fn an_offline_store_says_of_a_suspension_what_a_server_says() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    assert_eq!(serve.stop().code, 0);
+    folder.ok("reconcile --source ci shop --store other");
+    let unfollowed = "No server has followed source";
+    let run = folder.ok("suspend shop --reason emergency --for 2h");
+    let says = run.err.contains("shop: suspended by command line since ");
+    assert!(says && !run.err.contains(unfollowed), "{}", run.err);
+    let run = folder.ok("suspend shop --reason again");
+    assert!(run.err.contains(" until it is resumed: again\nThis replaces an earlier suspension: "), "{}", run.err);
+    for (line, said) in [
+        ("suspend ci --reason x --store other", "disable the pipeline or revoke its key (`edgewright keys list`)"),
+        ("suspend cii --reason x --store other", "it owns no resource: check the name"),
+    ] {
+        let run = folder.ok(line);
+        let warns = [unfollowed, said, ": suspended by command line since "].iter().all(|it| run.err.contains(it));
+        assert!(warns, "{line}: {}", run.err);
+    }
+}
+
+#[test]
 fn a_suspended_source_is_synced_and_not_applied() {
     let folder = two_sources();
     let serve = folder.serve("");
