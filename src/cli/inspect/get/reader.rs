@@ -267,14 +267,18 @@ impl ResourceReader {
             let message = format!("`wide` shows up to {MOST_WIDE} resources (found {})", found.len());
             return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
         }
-        let mut is_incomplete = false;
+        let (mut is_incomplete, mut sources) = (false, HashMap::new());
         for listed in found {
-            // A resource that is deleted meanwhile has no origin.
-            let origin = self.origin(&listed.key)?;
+            // A resource that is deleted meanwhile has no origin. A silent database is asked once, because that takes seconds.
+            let origin = if is_incomplete { None } else { self.origin(&listed.key)? };
             is_incomplete |= origin.as_ref().is_some_and(|origin| origin.history_unavailable);
             let Value::Object(fields) = &mut listed.body else { continue };
             let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
-            let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
+            let (source, file, commit) = match origin {
+                Some(origin) => (origin.source, origin.file, origin.commit),
+                None if is_incomplete => (self.source(&listed.key, &mut sources)?, String::new(), String::new()),
+                None => Default::default(),
+            };
             fields.insert("source".into(), source.into());
             fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
             fields.insert("commit".into(), short_commit(&commit).into());
@@ -283,6 +287,24 @@ impl ResourceReader {
             say("The history is unavailable: no connection to the database. Files and commits are not shown.");
         }
         Ok(())
+    }
+
+    /// The source of a resource, or empty; needs no history. `known` has the sources of the collections that a server was asked for.
+    fn source(&self, key: &Key, known: &mut HashMap<String, HashMap<String, String>>) -> Result<String, Failure> {
+        let source = match self {
+            ResourceReader::Store(_, snapshot) => {
+                snapshot.get(key).and_then(|entry| entry.claim.as_deref()).map(|claim| claim.source.clone())
+            }
+            ResourceReader::Server(client, _) => {
+                let collection = key.collection_path();
+                if !known.contains_key(&collection) {
+                    let listed = claims_on_server(client, &collection)?;
+                    known.insert(collection.clone(), listed.into_iter().map(|it| (it.id, it.source)).collect());
+                }
+                known.get(&collection).and_then(|sources| sources.get(key.id.as_str())).cloned()
+            }
+        };
+        Ok(source.unwrap_or_default())
     }
 
     /// Adds the names of the resources. Those at an earlier revision of a server have none.
@@ -416,9 +438,13 @@ impl ResourceReader {
 
 /// The names of the resources in a collection of a server, by their identifiers; none of a server that does not list them.
 pub(super) fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<String, String>, Failure> {
+    Ok(claims_on_server(client, collection)?.into_iter().map(|it| (it.id, it.name)).collect())
+}
+
+/// The names and sources of the resources in a collection of a server; none of a server that does not list them.
+fn claims_on_server(client: &ApiClient, collection: &str) -> Result<Vec<ResourceName>, Failure> {
     let query = format!("limit=1000&{COLLECTION}={}", segment(collection));
-    let names = if_found(client.list::<ResourceName>(PATH, "resources", &query))?.unwrap_or_default();
-    Ok(names.into_iter().map(|it| (it.id, it.name)).collect())
+    Ok(if_found(client.list::<ResourceName>(PATH, "resources", &query))?.unwrap_or_default())
 }
 
 /// The name of a resource, after that of its parent.

@@ -1,9 +1,12 @@
 //! What a server answers while its database is away: everything but the history.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::support::{
     http::{HttpAnswer, http},
+    manifests::edge,
     postgres::Postgres,
     program::{Folder, Serve, has, until},
     users::{client, signed_in},
@@ -98,6 +101,23 @@ fn pages_of_the_dashboard_have_one_notice_in_place_of_the_history() {
     for page in pages {
         until(page, || (notices(page) == 0).then_some(()));
     }
+}
+
+#[test]
+fn a_list_with_origins_asks_a_silent_database_once() {
+    let Some(postgres) = Postgres::start() else { return };
+    let (folder, options) = (Folder::new(), postgres.options(&postgres.database()));
+    (0..6).for_each(|number| folder.write(&format!("m/{number}.yaml"), &edge(&format!("edge-{number}"), "x")));
+    folder.ok(&format!("reconcile m {options}"));
+    let serve = folder.serve(&options);
+    let frozen = postgres.freeze();
+    let began = Instant::now();
+    let wide = client(&folder, &serve, "get edges -o wide");
+    // Each question takes about four seconds to fail.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    drop(frozen);
+    has(&wide, &[NOTICE]);
+    assert_eq!((wide.code, wide.out.matches("  default  ").count()), (0, 6), "{}", wide.all());
 }
 
 #[test]
