@@ -1,8 +1,10 @@
 //! Errors of places that cannot be read, or must not be.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
+
+use rustix::io::Errno;
 
 use super::paths::is_manifest;
 use crate::files::folder_of;
@@ -57,6 +59,19 @@ pub(crate) fn similar_path(path: &Path) -> Option<PathBuf> {
 
 pub(super) fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
     not_read(format!("{name} cannot be read: {reason}")).help("check the path and its permissions")
+}
+
+/// The error for a path that the system does not open.
+pub(super) fn unopened(path: &Path, error: &io::Error) -> Diagnostic {
+    match error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+        true => looping(path, "it is a link that leads to itself"),
+        false => unreadable(path.display(), error),
+    }
+}
+
+/// The error for a link that has no end.
+pub(super) fn looping(path: &Path, reason: &str) -> Diagnostic {
+    unreadable(path.display(), reason).help("remove the link")
 }
 
 /// Why a search for manifests has ended.

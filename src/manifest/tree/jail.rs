@@ -36,7 +36,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt a
 
 use super::cancellation::StopCheck;
 use super::faults::{
-    Unsearched, inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, with_similar,
+    Unsearched, inside_git, looping, no_file, not_utf8, outside_manifest, refused_manifest, unopened, with_similar,
 };
 use super::file_stamp::FileStamp;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
@@ -88,7 +88,7 @@ impl AccessError {
             AccessError::Git => refused_manifest(path, "leads into `.git`, which can contain credentials")
                 .help("move the manifests out of `.git`, or remove the link"),
             AccessError::NotAFile => no_file(path),
-            AccessError::Io(error) => unreadable(path.display(), error),
+            AccessError::Io(error) => unopened(path, &error),
         }
     }
 }
@@ -235,7 +235,7 @@ impl Search<'_> {
             Err(refusal) => return self.diagnostics.push(refusal.diagnostic(&path, &self.jail.root)),
         };
         if self.above.contains(&identity) {
-            return self.diagnostics.push(unreadable(path.display(), "links to a parent folder"));
+            return self.diagnostics.push(looping(&path, "it is a link to a parent folder"));
         }
         if self.above.len() >= MOST_DEPTH {
             return self.diagnostics.push(Unsearched::AtLimit(too_deep()).diagnostic(path.display()));
@@ -301,13 +301,14 @@ pub(super) fn search(
     let mut jail = match Jail::new(root, allow_outside) {
         Ok(jail) => jail,
         Err(error) => {
-            diagnostics.push(with_similar(unreadable(path.display(), error), path));
+            diagnostics.push(with_similar(unopened(path, &error), path));
             return None;
         }
     };
     let mut found = Vec::new();
     if folder {
-        diagnostics.extend(jail.read_ignored().err());
+        // A folder that cannot be read has one error: that of the search.
+        diagnostics.extend(jail.read_ignored().err().filter(|_| jail.list(Path::new("")).is_ok()));
         let mut search = Search { jail: &jail, above: Vec::new(), seen: 0, stop, ended: None, found, diagnostics };
         search.walk(Path::new(""));
         let ended = search.ended;
@@ -372,6 +373,23 @@ fn or_here(path: &Path) -> &Path {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_without_end_is_to_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (target, name) in [(".", "above"), ("itself", "itself")] {
+            std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+        }
+        let mut diagnostics = Vec::new();
+        assert!(find(folder.path(), &mut diagnostics).is_empty());
+        let told = diagnostics.iter().map(|it| (it.message.rsplit('/').next(), it.help.as_deref()));
+        let help = Some("remove the link");
+        let expected = [
+            (Some("above cannot be read: it is a link to a parent folder"), help),
+            (Some("itself cannot be read: it is a link that leads to itself"), help),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn a_search_without_end_is_ended() {
