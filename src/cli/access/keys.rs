@@ -191,7 +191,8 @@ impl CreateArgs {
             say(&note);
         }
         if scope.is_none() && has == Some(Role::Editor) {
-            say("The key may apply every source. To limit it, create another with --apply SOURCE, and revoke it.");
+            let may = format!("The key has the role {} and may apply every source.", Role::Editor.as_str());
+            say(&format!("{may} To limit it, create another with --role or --apply SOURCE, and revoke it."));
         }
         Ok(())
     }

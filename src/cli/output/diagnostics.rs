@@ -7,6 +7,7 @@ use textwrap::{WordSeparator, WordSplitter};
 
 use super::excerpt::{Excerpt, HIDDEN};
 use super::stdout::width_of;
+use super::table::between_words;
 use crate::cli::prelude::*;
 use crate::manifest::resolve::foreign_files::is_about_foreign_file;
 use crate::model::diagnostics::diagnostic::counted;
@@ -157,15 +158,23 @@ pub(crate) fn difference(diff: &str) {
     if diff.trim().is_empty() {
         return;
     }
-    for line in diff.lines() {
-        say(line);
+    for line in diff.lines().chain([""]) {
+        let _ = say_all(&escaped(line));
     }
-    say("");
 }
 
-/// Prints a line to stderr, without the API tokens in it.
+/// Prints a sentence to stderr, without the API tokens in it. Wraps it on a terminal.
 pub(crate) fn say(line: &str) {
-    let _ = say_all(&escaped(line));
+    let line = escaped(line);
+    let _ = match width_of(io::stderr()) {
+        Some(width) => say_all(&wrapped(&line, width)),
+        None => say_all(&line),
+    };
+}
+
+/// A sentence on a terminal, whose width can be any.
+fn wrapped(line: &str, width: usize) -> String {
+    textwrap::fill(line, between_words(text_width(Some(width))))
 }
 
 /// Prints a line that must be seen to stderr as it is, such as one with a new API token; an error is not ignored.
@@ -225,6 +234,17 @@ fn reports(diagnostic: &Diagnostic) -> Vec<miette::Report> {
 mod tests {
     use super::*;
     use crate::model::{Code, diagnostics::diagnostic::SourceFile};
+
+    #[test]
+    fn a_sentence_wraps_between_words_and_keeps_paths_whole() {
+        let path = "/var/lib".repeat(13);
+        let line = format!("Created the master key {path}, which encrypts the secrets in the store. Keep it apart.");
+        let text = wrapped(&line, 80);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() > 2 && lines.iter().all(|it| it.len() <= 80 || it.starts_with(&path)), "{text}");
+        assert_eq!(lines.join(" "), line);
+        assert_eq!(wrapped("No problems found.", 20), "No problems found.");
+    }
 
     #[test]
     fn errors_say_once_how_to_read_more() {

@@ -75,15 +75,19 @@ fn last_column<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> usize {
     indent.len() + before
 }
 
-/// Wraps lines between words, and aligns what follows with a column.
-fn wrapped(lines: &str, column: usize, room: usize) -> String {
-    let indent = " ".repeat(column);
-    let options = textwrap::Options::new(room)
-        .subsequent_indent(&indent)
+/// Wraps text between words: commands, paths and addresses stay whole, so that they can be copied.
+pub(super) fn between_words(room: usize) -> textwrap::Options<'static> {
+    textwrap::Options::new(room)
         .break_words(false)
         .wrap_algorithm(WrapAlgorithm::FirstFit)
         .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation);
+        .word_splitter(WordSplitter::NoHyphenation)
+}
+
+/// Wraps lines between words, and aligns what follows with a column.
+fn wrapped(lines: &str, column: usize, room: usize) -> String {
+    let indent = " ".repeat(column);
+    let options = between_words(room).subsequent_indent(&indent);
     lines.lines().map(|line| textwrap::fill(line, &options) + "\n").collect()
 }
 
