@@ -113,7 +113,7 @@ pub(super) fn breaches<'s>(
     };
     let (new, standing): (Vec<_>, Vec<_>) = StandingInvariant::all(after, now).into_iter().partition(is_new);
     let mut found: Vec<Breach<'s>> =
-        prove_some(after, new.clone()).into_iter().flat_map(|proof| proof.breaches).collect();
+        prove_some(after, new.clone(), |_| {}).into_iter().flat_map(|proof| proof.breaches).collect();
     let judges = [before, after].map(RequirementJudge::new);
     // A restriction of all endpoints has an effect on all their requests.
     let [former_judge, judge] = &judges;

@@ -39,12 +39,13 @@ fn rival_edges(state: &Snapshot) -> Vec<Unseen> {
         let (one, other) = (named(state, one), named(state, other));
         let clause = format!("which of the edges {one} and {other} serves `{}:{port}`", printable(&host));
         let keys = edges.iter().map(|edge| edge.key.clone());
-        unseen.push(Unseen::new(clause).about_host(host).guessing(keys));
+        unseen.push(Unseen::new(clause).about_host(host).at_port(Some(port)).guessing(keys));
     }
     unseen
 }
 
-/// The routes of an edge that match the same requests with the same rank, and treat them differently.
+/// The routes of an edge that match the same requests with the same rank, and treat them differently. One for a port is tied with
+/// others at this port only.
 fn tied_routes(state: &Snapshot, edge: &Arc<Entry>, is_stated: impl Fn(&Key) -> bool) -> Vec<Unseen> {
     let mut routes: BTreeMap<(Rank, String, &str), Vec<_>> = BTreeMap::new();
     for route in state.children(&edge.key) {
@@ -60,14 +61,17 @@ fn tied_routes(state: &Snapshot, edge: &Arc<Entry>, is_stated: impl Fn(&Key) -> 
             let tied: Vec<&Arc<Entry>> = at_port.collect();
             let Some((first, others)) = tied.split_first() else { continue };
             let Some(other) = others.iter().find(|other| !is_alike(state, edge, first, other)) else { continue };
-            if tied.iter().all(|route| is_stated(&route.key)) {
+            let addresses = edge.spec_as::<HttpsEdge>().into_iter().flat_map(|spec| spec.addresses());
+            let at_port = addresses.filter(|(.., (_, own))| port.is_none_or(|port| port == *own));
+            let served: Vec<String> = at_port.map(|(.., (host, _))| host).collect();
+            if served.is_empty() || tied.iter().all(|route| is_stated(&route.key)) {
                 continue;
             }
             let clause =
                 format!("which of the routes {} and {} has the lower ID", named(state, first), named(state, other));
-            let about = Unseen::new(clause).about(first.spec().as_ref());
-            let about =
-                if host.is_empty() { about.about(edge.spec().as_ref()) } else { about.about_host(host.clone()) };
+            let hosts = if host.is_empty() { served } else { vec![host.clone()] };
+            let about = Unseen::new(clause).about(first.spec().as_ref()).at_port(port);
+            let about = hosts.into_iter().fold(about, Unseen::about_host);
             unseen.push(about.guessing(tied.iter().map(|route| route.key.clone())));
         }
     }

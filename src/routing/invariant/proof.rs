@@ -98,11 +98,15 @@ impl<'s> Breaches<'s> {
 /// Judges each invariant of a state at a time. What an invariant `keeps` is not judged: that takes two
 /// states, as in [`prove_change`](super::prove_change).
 pub(crate) fn prove(state: &Snapshot, now: Timestamp) -> Vec<Proof<'_>> {
-    prove_some(state, StandingInvariant::all(state, now))
+    prove_some(state, StandingInvariant::all(state, now), |_| {})
 }
 
-/// Judges some invariants of a state.
-pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvariant<'s>>) -> Vec<Proof<'s>> {
+/// Judges some invariants of a state. `doubt` makes a breach uncertain if what takes its request is a guess.
+pub(super) fn prove_some<'s>(
+    state: &'s Snapshot,
+    invariants: Vec<StandingInvariant<'s>>,
+    doubt: impl Fn(&mut Breach<'s>),
+) -> Vec<Proof<'s>> {
     let scopes: Vec<Vec<RequestScope>> = invariants.iter().map(|it| it.scopes().collect()).collect();
     let judge = RequirementJudge::new(state);
     let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
@@ -123,7 +127,9 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
             *classes += 1;
             let flaw = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None));
             if let Some(flaw) = flaw.filter(|flaw| breaches.may_add(flaw, &fate)) {
-                breaches.add(Breach::new(invariant, class, fate, flaw));
+                let mut breach = Breach::new(invariant, class, fate, flaw);
+                doubt(&mut breach);
+                breaches.add(breach);
             }
         }
     });

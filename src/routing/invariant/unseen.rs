@@ -15,13 +15,15 @@
 //! For example, two surrounding files declare an edge `shop`. The answer about `shop.example.com`, which one of the two serves,
 //! depends on `shop`. The answer about `wiki.example.com` does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::proof::{Proof, prove};
-use super::standing::Breach;
+use super::proof::{Proof, prove_some};
+use super::standing::{Breach, StandingInvariant};
+use crate::model::host_pattern::covers;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
+use crate::model::traffic::{TracedRequest, host_name};
 use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 use crate::routing::behaviour::{PathBeginnings, RequestScope};
 use crate::routing::selector::Selector;
@@ -36,6 +38,8 @@ pub(crate) struct Unseen {
     clause: String,
     /// The hosts that it is about; none for every host.
     hosts: Vec<String>,
+    /// The port that it is about; none for every port.
+    port: Option<u16>,
     /// The beginnings of the paths that it is about; none for every path.
     paths: BTreeSet<String>,
     /// The edges and routes of the state that are a guess for its hosts: a store may have them elsewhere, or other ones.
@@ -45,7 +49,7 @@ pub(crate) struct Unseen {
 impl Unseen {
     /// Something that can be about any request.
     pub(crate) fn new(clause: String) -> Self {
-        Self { clause, hosts: Vec::new(), paths: BTreeSet::new(), guessed: BTreeSet::new() }
+        Self { clause, hosts: Vec::new(), port: None, paths: BTreeSet::new(), guessed: BTreeSet::new() }
     }
 
     /// Notes that it is about the requests of an edge or a route.
@@ -66,6 +70,12 @@ impl Unseen {
         self
     }
 
+    /// Notes that it is about the requests to a port; none for every port.
+    #[must_use]
+    pub(super) fn at_port(self, port: Option<u16>) -> Self {
+        Self { port, ..self }
+    }
+
     /// Notes which edges and routes of the state are a guess because of it.
     #[must_use]
     pub(crate) fn guessing(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
@@ -73,11 +83,17 @@ impl Unseen {
         self
     }
 
-    /// Whether what takes the request of a breach is a guess.
-    fn doubts(&self, breach: &Breach<'_>) -> bool {
-        let mut taken_by = [breach.fate.edge, breach.fate.route].into_iter().flatten();
-        let hosts = RequestScope::new(&self.hosts, &[]);
-        taken_by.any(|entry| self.guessed.contains(&entry.key)) && hosts.meets(&breach.request.host)
+    /// Whether a request has a host and the port that it is about.
+    fn is_at(&self, request: &TracedRequest) -> bool {
+        let host = host_name(&request.host);
+        let meets_host = || self.hosts.iter().any(|own| covers(own, &host) || covers(&host, own));
+        self.port.is_none_or(|port| port == request.port) && (self.hosts.is_empty() || meets_host())
+    }
+
+    /// What something depends on, as clauses.
+    fn clauses<'u>(found: impl Iterator<Item = &'u Self>) -> Vec<String> {
+        let clauses: BTreeSet<&str> = found.map(|it| it.clause.as_str()).collect();
+        clauses.into_iter().take(MOST_TOLD).map(str::to_owned).collect()
     }
 
     /// Whether requests in a scope may be among those that it is about.
@@ -93,18 +109,22 @@ impl Unseen {
 /// Judges each invariant of a state without a store, from which something is missing. What an invariant `keeps` is unseen, too:
 /// no revision precedes the state.
 pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timestamp) -> Vec<Proof<'s>> {
-    let mut proofs = prove(state, now);
-    for proof in &mut proofs {
-        for breach in &mut proof.breaches {
-            if let Some(guess) = unseen.iter().find(|it| it.doubts(breach)) {
-                breach.flaw = breach.flaw.clone().guessed(&guess.clause);
-            }
+    let mut guesses: BTreeMap<&Key, Vec<&Unseen>> = BTreeMap::new();
+    for it in unseen {
+        it.guessed.iter().for_each(|key| guesses.entry(key).or_default().push(it));
+    }
+    let doubt = |breach: &mut Breach<'s>| {
+        let taken_by = [breach.fate.edge, breach.fate.route].into_iter().flatten();
+        let mut of_these = taken_by.filter_map(|entry| guesses.get(&entry.key)).flatten();
+        if let Some(guess) = of_these.find(|it| it.is_at(&breach.request)) {
+            breach.flaw = breach.flaw.clone().guessed(&guess.clause);
         }
-        proof.breaches.sort_by_key(|breach| !breach.flaw.is_certain);
+    };
+    let mut proofs = prove_some(state, StandingInvariant::all(state, now), doubt);
+    for proof in &mut proofs {
         let entry = proof.entry;
         let Some(spec) = entry.spec_as::<Invariant>() else { continue };
         let concerned = unseen.iter().filter(|it| it.concerns(&spec.scope));
-        let clauses: BTreeSet<&str> = concerned.map(|it| it.clause.as_str()).collect();
         // Without requests, none can lose anything.
         let is_compared = spec.keeps.is_empty() || proof.classes == 0;
         let revision = || {
@@ -114,7 +134,7 @@ pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timest
             )
         };
         let former = (!is_compared).then(revision);
-        proof.unseen = former.into_iter().chain(clauses.into_iter().map(str::to_owned)).take(MOST_TOLD).collect();
+        proof.unseen = former.into_iter().chain(Unseen::clauses(concerned)).take(MOST_TOLD).collect();
     }
     proofs
 }

@@ -138,21 +138,33 @@ fn of_two_edges_with_one_hostport_either_may_serve_it() {
     }
 }
 
+/// An edge with two ports, and two routes for the same paths: one for a port, and one for each.
+fn rivals(port: u16, [first, second]: [&str; 2], [at_port, at_each]: [&str; 2]) -> String {
+    edge("name: own", "a.example.com:443', 'a.example.com:8443", "")
+        + &route(first, "own", &format!("a.example.com:{port}/x"), at_port)
+        + &route(second, "own", "a.example.com/x", at_each)
+}
+
 #[test]
 fn of_two_routes_with_one_match_either_may_have_the_lower_id() {
-    let two = |first: &str, second: &str, backend: &str| {
-        edge("name: own", "a.example.com:443', 'a.example.com:8443", "")
-            + &route(first, "own", "a.example.com:443/x", backend)
-            + &route(second, "own", "a.example.com/x", "bkd_ok")
-    };
-    let guessed = folder("a.example.com", &two("name: p", "name: r", "bkd_bad"), &[]);
+    let names = ["name: p", "name: r"];
+    let guessed = folder("a.example.com", &rivals(443, names, ["bkd_bad", "bkd_ok"]), &[]);
     assert_depends(&guessed, &[], "has the lower ID");
     // With the same effect, it does not matter.
-    let alike = folder("a.example.com", &two("name: p", "name: r", "bkd_ok"), &[]);
+    let alike = folder("a.example.com", &rivals(443, names, ["bkd_ok", "bkd_ok"]), &[]);
     assert_eq!(answer(&alike, &[]), ("proven".to_owned(), String::new()));
-    let two = two("name: p, id: edghtsrt_1", "name: r, id: edghtsrt_2", "bkd_bad");
-    let stated = folder("a.example.com", &two, &[]);
+    let ids = ["name: p, id: edghtsrt_1", "name: r, id: edghtsrt_2"];
+    let stated = folder("a.example.com", &rivals(443, ids, ["bkd_bad", "bkd_ok"]), &[]);
     assert_eq!(answer(&stated, &[]).0, "refuted");
+}
+
+#[test]
+fn two_routes_with_one_match_are_rivals_only_at_a_port_of_both() {
+    let names = ["name: p", "name: r"];
+    let alone_at_8443 = folder("a.example.com", &rivals(443, names, ["bkd_ok", "bkd_bad"]), &[]);
+    assert_eq!(answer(&alone_at_8443, &[]).0, "refuted");
+    let unserved = folder("a.example.com", &rivals(9443, names, ["bkd_bad", "bkd_ok"]), &[]);
+    assert_eq!(answer(&unserved, &[]), ("proven".to_owned(), String::new()));
 }
 
 #[test]
