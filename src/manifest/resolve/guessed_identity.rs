@@ -1,5 +1,5 @@
-//! What files do not tell of the resources that they declare: which ones a store would have, and on which edges routes are
-//! (D107, D120).
+//! What files do not tell of the resources that they declare: which ones a store would have, on which edges routes are, and which
+//! modules a name brings (D107, D120).
 //!
 //! # The problem
 //!
@@ -10,7 +10,8 @@
 //!
 //! A state without a store has one of the possibilities, and says which of its edges and routes are a guess ([`Unseen`]). Sure are
 //! the routes in the document of their edge, an ID that a manifest states as `metadata.id`, the name of an edge of the same source,
-//! and a name that only one edge has.
+//! and a name that only one edge has. A surrounding resource gets the modules of the surrounding set of a name, which is a guess if
+//! the source has another set of that name, unless one file declares both. Which certificate authority a name means changes no answer.
 //!
 //! For example, a surrounding route has `edge: shop`, and both the source and the surrounding manifests declare such an edge. The
 //! state has the route on the surrounding edge, and every answer about its requests depends on which of the two it is on.
@@ -20,7 +21,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 use super::origin::DocumentKey;
 use super::resolution::Resolution;
 use super::surrounding::SurroundingState;
-use crate::manifest::load::declaration::{Declaration, Origins};
+use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::Entry;
@@ -140,7 +141,7 @@ impl SurroundingState {
 
 impl Loaded {
     /// The surrounding declarations that are not in a state, or not as a whole: of which others have the name or the ID, or that
-    /// refer to something that nobody can tell.
+    /// refer to something that nobody can tell. So are those with modules that are a guess.
     pub(super) fn incomplete(&self, resolved: &Resolution) -> Vec<Unseen> {
         let keys: HashMap<*const Declaration, &Key> =
             resolved.origins.iter().map(|(key, it)| (Arc::as_ptr(it), key)).collect();
@@ -173,6 +174,29 @@ impl Loaded {
             let others = of_kind().filter(|other| has_name(other) || has_id(other));
             unseen.push(others.fold(about, |unseen, other| unseen.about(other.spec.as_ref())));
         }
+        unseen.extend(resolved.origins.iter().flat_map(|(key, it)| self.guessed_sets(resolved, key, it)));
         unseen
+    }
+
+    /// The module sets that a surrounding resource names and of which the source has others: the resource has those of its own source,
+    /// if that declares any.
+    fn guessed_sets(&self, resolved: &Resolution, key: &Key, it: &Declaration) -> Vec<Unseen> {
+        let own_sets = &self.declared().sets;
+        let is_guess = |name: &String, set: &ModuleSet| {
+            let differs = own_sets.get(name).is_some_and(|own| !own.has_same_modules(set));
+            differs && !Arc::ptr_eq(&set.origin.file, &it.origin.file)
+        };
+        let named =
+            it.sets(&self.surrounding().sets).filter(|(_, name, set)| set.is_some_and(|set| is_guess(name, set)));
+        let unseen = named.map(|(_, name, _)| {
+            let (kind, of, set) = (it.kind.info().name, printable(&it.name), printable(name));
+            let clause = format!(
+                "which of the module sets with the name `{set}` the surrounding {kind} `{of}` has: add --store or --server"
+            );
+            let edge = key.parent_key().and_then(|edge| resolved.desired.get(&edge));
+            let about = Unseen::new(clause).about(it.spec.as_ref()).guessing([key.clone()]);
+            edge.into_iter().fold(about, |unseen, edge| unseen.about(edge.spec.as_ref()))
+        });
+        unseen.collect()
     }
 }

@@ -167,6 +167,26 @@ fn two_routes_with_one_match_are_rivals_only_at_a_port_of_both() {
     assert_eq!(answer(&unserved, &[]), ("proven".to_owned(), String::new()));
 }
 
+/// A document of a module set with a backend.
+fn set(backend: &str) -> String {
+    let spec = format!("spec: {{backend: {{backend_id: {backend}}}}}\n");
+    format!("---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: base}}\n{spec}")
+}
+
+#[test]
+fn a_surrounding_route_may_have_the_module_set_of_the_source() {
+    let own = |backend: &str| edge("name: own", "z.example.com:443", "") + &set(backend);
+    let routes = "  routes: [{name: all, match_type: path_prefix, match: /, modules_from: [base]}]\n";
+    let user = || edge("name: shop", "b.example.com:443", routes);
+    let other = |backend: &str| folder("b.example.com", &own(backend), &[("other", user()), ("sets", set("bkd_ok"))]);
+    let with = ["other", "sets"];
+    assert_depends(&other("bkd_bad"), &with, "which of the module sets with the name `base` the surrounding");
+    assert_eq!(answer(&other("bkd_ok"), &with), ("proven".to_owned(), String::new()), "the sets are alike");
+    // A file is of one source.
+    let together = folder("b.example.com", &own("bkd_bad"), &[("other", user() + &set("bkd_ok"))]);
+    assert_eq!(answer(&together, &["other"]), ("proven".to_owned(), String::new()));
+}
+
 #[test]
 fn a_surrounding_route_that_an_edge_of_the_source_delegates_is_seen() {
     let own = |more: &str| edge("name: own", "a.example.com:443", more);
