@@ -1,6 +1,7 @@
 //! `edgewright explain`.
 
 use crate::cli::command_prelude::*;
+use crate::cli::output::table::labelled;
 use crate::lint::{self, LINTS, Lint};
 use crate::model::diagnostics::code::REGISTRY;
 use crate::tenancy;
@@ -40,10 +41,11 @@ fn list() -> String {
 fn explain_lint(lint: &Lint) -> String {
     let example: String = lint.example().trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
     let (name, summary, why, cure, default) = (lint.name, lint.summary, lint.why, lint.cure, lint.default.as_str());
+    let (why, cure) = (labelled("Why:     ", why), labelled("Fix:     ", cure));
     let level = format!("metadata.annotations: `edgewright/lint.{name}: allow|warn|deny`");
     format!(
-        "{name}: {summary}\n\nWhy:     {why}\n\nFix:     {cure}\n\nDefault: {default}\n\nExample of the \
-         mistake:\n\n{example}\nSet the level in {level}.\n"
+        "{name}: {summary}\n\n{why}\n\n{cure}\n\nDefault: {default}\n\nExample of the mistake:\n\n{example}\nSet the \
+         level in {level}.\n"
     )
 }
 
@@ -53,7 +55,8 @@ fn explain_code(code: Code) -> String {
         true => "Severity: warning".to_owned(),
         false => format!("HTTP status: {}", info.status),
     };
-    format!("{code}\n\nCause: {}\n\nFix:   {}\n\n{severity}\n", info.cause, info.cure)
+    let (cause, cure) = (labelled("Cause: ", info.cause), labelled("Fix:   ", info.cure));
+    format!("{code}\n\n{cause}\n\n{cure}\n\n{severity}\n")
 }
 
 /// The failure for a name that is neither a code nor a lint.

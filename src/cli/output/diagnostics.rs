@@ -1,5 +1,6 @@
 //! Diagnostics for a terminal: the position, the highlighted line and the help.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic};
@@ -53,11 +54,11 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
     }
     // In a log, the reader has the page of error codes.
     if let Some(hint) = explain_hint(diagnostics).filter(|_| io::stderr().is_terminal()) {
-        let _ = writeln!(stderr, "{hint}\n");
+        let _ = writeln!(stderr, "{}\n", fitted(&hint));
     }
     if is_hidden {
-        let _ =
-            writeln!(stderr, "`{HIDDEN}` replaces what could be a secret, such as the value of an unknown field.\n");
+        let hint = format!("`{HIDDEN}` replaces what could be a secret, such as the value of an unknown field.");
+        let _ = writeln!(stderr, "{}\n", fitted(&hint));
     }
     for line in omitted_lines(&omitted) {
         let _ = writeln!(stderr, "{}", escaped(&line));
@@ -165,11 +166,12 @@ pub(crate) fn difference(diff: &str) {
 
 /// Prints a sentence to stderr, without the API tokens in it. Wraps it on a terminal.
 pub(crate) fn say(line: &str) {
-    let line = escaped(line);
-    let _ = match width_of(io::stderr()) {
-        Some(width) => say_all(&wrapped(&line, width)),
-        None => say_all(&line),
-    };
+    let _ = say_all(&fitted(&escaped(line)));
+}
+
+/// A sentence as stderr shows it: wrapped on a terminal.
+fn fitted(line: &str) -> Cow<'_, str> {
+    width_of(io::stderr()).map_or(Cow::Borrowed(line), |width| Cow::Owned(wrapped(line, width)))
 }
 
 /// A sentence on a terminal, whose width can be any.

@@ -48,6 +48,15 @@ pub(crate) fn wrapped_table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> Str
     terminal_width().map(|room| wrapped(&whole, last_column(indent, rows), room)).unwrap_or(whole)
 }
 
+/// A label and its text, which wraps beside the label on a terminal.
+pub(crate) fn labelled(label: &str, text: &str) -> String {
+    let line = format!("{label}{text}");
+    match terminal_width() {
+        Some(room) => wrapped(&line, label.chars().count(), room).trim_end().to_owned(),
+        None => line,
+    }
+}
+
 /// Aligns the columns of rows. A terminal that is too narrow for the last column does not get it: it has what people need least.
 pub(crate) fn table_with_optional_end<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
     without_end(indent, rows, terminal_width())
