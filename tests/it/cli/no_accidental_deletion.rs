@@ -125,7 +125,7 @@ const COMMANDS: &[Accident] = &[
     ),
     ("the store is the folder", nothing, "reconcile --store storefront storefront", 1, "STORE_FORMAT", "not a store"),
     ("`--prune` is misspelt", nothing, "reconcile --prune=flase storefront", 1, "", "flase"),
-    ("`--prune` has a blank", nothing, "reconcile --prune false storefront", 3, "UNREADABLE", "false cannot be read"),
+    ("`--prune` has a blank", nothing, "reconcile --prune false storefront", 1, "", "as in `--prune=false`"),
     ("a limit is misspelt", nothing, "reconcile --max-delets 3 storefront", 1, "", "--max-deletes"),
     ("a limit is misspelt in the file", misconfigured, USUAL, 1, "UNKNOWN_FIELD", "max-deletse"),
     ("no limit, nothing there", empty, UNLIMITED, 3, "EMPTY_SOURCE", "in storefront"),
