@@ -204,7 +204,9 @@ impl From<StoreError> for ApiError {
         tracing::error!(code = %error.code, reason = %error, "the store failed");
         if error.code == Code::StoreUnavailable {
             let message = error.cause.map_or(Cow::Borrowed(STORE_UNAVAILABLE), |cause| {
-                Cow::Owned(format!("the database of the store {cause}: try again later; reads without the history are answered"))
+                Cow::Owned(format!(
+                    "the database of the store {cause}: try again later; reads without the history are answered"
+                ))
             });
             return Self::with_code(error.code, message).retry_after(STORE_RETRY);
         }
