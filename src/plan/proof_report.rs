@@ -147,11 +147,6 @@ impl InvariantProof {
         is_kept.then(|| format!("kept at each change: {}", self.keeps.join(", ")))
     }
 
-    /// The lines about what was not seen.
-    pub(crate) fn unseen_lines(&self) -> impl Iterator<Item = String> {
-        self.unseen.iter().map(|unseen| format!("depends on {unseen}"))
-    }
-
     /// The advice if no edge serves requests in the scope.
     fn unused(&self) -> String {
         let names: Vec<String> =

@@ -30,6 +30,9 @@ pub struct TestResult {
     pub result: TestOutcome,
     /// The fate of the request; null if it was not judged.
     pub verdict: Option<RequestVerdict>,
+    /// What the result depends on that was not seen, as clauses: at most ten. Such a request is not judged.
+    #[serde(default)]
+    pub unseen: Vec<String>,
     /// The differences from the expectation.
     pub problems: Vec<String>,
     /// The way of the request.
@@ -60,7 +63,7 @@ pub enum TestOutcome {
     Failed,
     /// Something is not, and the test is informing only.
     Warned,
-    /// The edge of the request may be one that only a server has.
+    /// Nobody can tell from manifests alone.
     Skipped,
 }
 

@@ -80,15 +80,4 @@ impl<'s> RoutedState<'s> {
     pub(crate) fn name(self, key: &'s Key) -> &'s str {
         self.claim(key).map_or_else(|| key.id.as_str(), |claim| claim.name.as_str())
     }
-
-    /// Whether the source declares routes on edges that are not in the state: another source has them.
-    pub(crate) fn lacks_edges(self) -> bool {
-        let Some(desired) = self.desired else { return false };
-        let routes = desired.keys().filter(|key| key.kind == Kind::HttpsEdgeRoute);
-        // The routes of an edge follow each other.
-        let mut edges: Vec<&Id> = routes.filter_map(|key| key.parent.as_ref()).collect();
-        edges.dedup();
-        let mut edges = edges.into_iter().map(|id| Key::new(Kind::HttpsEdge, id.clone()));
-        edges.any(|edge| !desired.contains_key(&edge) && self.snapshot.get(&edge).is_none())
-    }
 }

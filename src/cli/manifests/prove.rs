@@ -6,7 +6,7 @@ use super::validate::{is_unjudged, judged};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::plan::Detail;
-use crate::plan::format::verdict::answers;
+use crate::plan::format::verdict::{answers, unseen_lines};
 use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::Prepared;
 use crate::server::operations::proofs::PATH;
@@ -170,7 +170,7 @@ fn lines(proof: &InvariantProof) -> String {
     if let Some(kept) = proof.kept() {
         add(&kept);
     }
-    proof.unseen_lines().for_each(|line| add(&line));
+    unseen_lines(&proof.unseen).for_each(|line| add(&line));
     for request in &proof.requests {
         add(&request.line());
         add(&format!("  {}", request.way));

@@ -16,7 +16,7 @@ use super::source_args::{Manifests, ReportedSource};
 use super::validate::judged;
 use crate::cli::command_prelude::*;
 use crate::manifest::{Loaded, load};
-use crate::plan::format::verdict::tested;
+use crate::plan::format::verdict::{tested, unseen_lines};
 use crate::plan::test_report::{CoveredItems, TestOutcome, TestReport, TestResult};
 use crate::server::operations::reconciliation::wire::Request;
 use live::LiveGateway;
@@ -123,12 +123,10 @@ fn share(items: &CoveredItems) -> String {
 
 /// A result, with the way of the request if something is otherwise than expected.
 fn lines(it: &TestResult) -> String {
-    let mut line = format!("{:8}{}:{}  {}: {}", it.result.as_str(), it.file, it.line, it.test, it.request);
-    if it.result == TestOutcome::Skipped {
-        line += " (another source may have the edge: use --server or --with)";
-    }
+    let line = format!("{:8}{}:{}  {}: {}", it.result.as_str(), it.file, it.line, it.test, it.request);
     let mut out = format!("{}\n", escaped(&line));
     let mut add = |text: &str| out += &format!("        {}\n", escaped(text));
+    unseen_lines(&it.unseen).for_each(|line| add(&line));
     it.problems.iter().for_each(|problem| add(problem));
     if !it.problems.is_empty() {
         add(&it.trace);

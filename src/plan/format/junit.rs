@@ -8,7 +8,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::diagnostics::position;
-use super::verdict::{store_note, summary};
+use super::verdict::{store_note, summary, unseen_lines};
 use crate::model::{Cause, Code, Diagnostic, JsonError};
 use crate::plan::behaviour;
 use crate::plan::proof_report::InvariantProof;
@@ -127,6 +127,7 @@ fn cases(report: &Report) -> Vec<TestCase> {
 /// The case of a request that was tested.
 fn tested_request(it: &TestResult) -> TestCase {
     let lines = |lines: &[String]| legal_lines(lines.iter().map(String::as_str).chain([it.trace.as_str()]));
+    let skipped = || unseen_lines(&it.unseen).map(|line| legal(&line)).collect::<Vec<_>>().join("\n");
     let failure = (it.result == TestOutcome::Failed).then(|| TestFailure {
         message: it.problems.first().map(|problem| legal(problem)).unwrap_or_default(),
         code: Code::RouteTestFailed.to_string(),
@@ -134,7 +135,7 @@ fn tested_request(it: &TestResult) -> TestCase {
     });
     let output = match it.result {
         TestOutcome::Warned => lines(&it.problems),
-        TestOutcome::Skipped => "not judged: another source may have the edge".to_owned(),
+        TestOutcome::Skipped => skipped(),
         TestOutcome::Passed | TestOutcome::Failed => String::new(),
     };
     TestCase { class: "route", name: legal(&format!("{}: {}", it.test, it.request)), failure, output }
@@ -153,7 +154,7 @@ fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
 fn invariant(proof: &InvariantProof) -> TestCase {
     let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
     let unused = (proof.answer == ProofAnswer::Unused).then(|| legal(&proof.coverage()));
-    let unseen = proof.unseen_lines().map(|line| legal(&line));
+    let unseen = unseen_lines(&proof.unseen).map(|line| legal(&line));
     let text = unseen.chain(requests).chain(unused).collect::<Vec<_>>().join("\n");
     let (class, name) = ("invariant", legal(&proof.full_name()));
     if !proof.refuses {

@@ -52,6 +52,11 @@ pub(crate) fn tested(tests: &TestReport) -> String {
     format!("{} tested: {} passed{other}", number_of(tests.results.len(), "request"), tests.count(TestOutcome::Passed))
 }
 
+/// The lines about what a result or an answer depends on that was not seen.
+pub(crate) fn unseen_lines(unseen: &[String]) -> impl Iterator<Item = String> {
+    unseen.iter().map(|unseen| format!("depends on {unseen}"))
+}
+
 /// The counts of invariants by their answers.
 pub(crate) fn answers(proofs: &ProofReport) -> String {
     let counts = ProofAnswer::ALL.map(|answer| (answer, proofs.count(answer)));

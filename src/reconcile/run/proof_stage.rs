@@ -5,12 +5,11 @@ use super::fault_message::fault_message;
 use super::plan_result::{PlanResult, placed};
 use crate::lint::Subject;
 use crate::manifest::resolve::Resolution;
-use crate::manifest::resolve::surrounding::SurroundingState;
 use crate::manifest::{Loaded, with_source};
 use crate::model::{Desired, Kind, Path};
 use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::prelude::*;
-use crate::routing::invariant::{Breach, BreachGroup, prove_seen};
+use crate::routing::invariant::{Breach, BreachGroup, Unseen, prove_seen};
 use crate::syntax::text::{escaped, printable};
 
 /// Whether a source or a state has invariants.
@@ -19,27 +18,23 @@ pub(super) fn has_invariants(resolved: &Resolution, state: &Snapshot) -> bool {
         || state.newest_first(Kind::Invariant, None, u64::MAX).next().is_some()
 }
 
-/// Judges each invariant of the resolved resources of a source, beside the surrounding ones. Returns what breaks it, if the source
-/// declares the invariant, or the resource to blame.
+/// Judges each invariant of a state that has the resolved resources of a source beside the surrounding ones. Returns what breaks it,
+/// if the source declares the invariant, or the resource to blame.
 pub(super) fn judge_invariants(
     resolved: &Resolution,
-    surrounding: &SurroundingState,
-    source: &str,
+    state: &Snapshot,
+    unseen: &[Unseen],
     now: Timestamp,
 ) -> Vec<Diagnostic> {
-    if !has_invariants(resolved, &surrounding.state) {
-        return Vec::new();
-    }
-    let state = with_source(&surrounding.state, source, &resolved.desired);
     let mut found = Vec::new();
-    let proofs = prove_seen(&state, &surrounding.unseen(&state, &resolved.origins), now);
+    let proofs = prove_seen(state, unseen, now);
     let place = |breach: &Breach<'_>| {
         let (culprit, invariant) = (breach.culprit(), &breach.invariant.key);
         let key = [culprit, invariant].into_iter().find(|key| resolved.desired.contains_key(*key))?;
         Some((key.clone(), key == culprit))
     };
     for group in proofs.iter().flat_map(|proof| BreachGroup::all(&proof.breaches, place)) {
-        let fault = group.fault(&state);
+        let fault = group.fault(state);
         let unplaced = || {
             let help = fault.help.clone().unwrap_or_default();
             Diagnostic::error(fault.code, fault_message(&group.key, &fault)).help(help)

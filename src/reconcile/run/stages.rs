@@ -34,7 +34,7 @@ use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::JudgedParts;
 use crate::manifest::resolve::{LastResolution, Resolution, resolve, resolve_again, resolve_offline};
-use crate::manifest::{self, Loaded};
+use crate::manifest::{self, Loaded, with_source};
 use crate::model::{Entry, JsonError, Kind};
 use crate::plan::proof_report::ProofReport;
 use crate::plan::{DeletionBudget, diff};
@@ -92,13 +92,15 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     if resolved.has_errors() {
         return resolved.capped().planned(loaded, None);
     }
-    let broken = judge_invariants(&resolved, &surrounding, source, now);
-    let state = RoutedState { snapshot: &surrounding.state, source, desired: Some(&resolved.desired) };
-    let (tests, failed) = run_tests(loaded, state, || false);
-    resolved.diagnostics.extend(broken.into_iter().chain(failed));
-    if !loaded.tests.is_empty() || has_invariants(&resolved, &surrounding.state) {
-        resolved.diagnostics.extend(surrounding.told);
+    if loaded.tests.is_empty() && !has_invariants(&resolved, &surrounding.state) {
+        return resolved.capped().planned(loaded, None);
     }
+    let state = with_source(&surrounding.state, source, &resolved.desired);
+    let unseen = surrounding.unseen(&state, &resolved.origins);
+    let broken = judge_invariants(&resolved, &state, &unseen, now);
+    let routed = RoutedState { snapshot: &surrounding.state, source, desired: Some(&resolved.desired) };
+    let (tests, failed) = run_tests(loaded, routed, &unseen, || false);
+    resolved.diagnostics.extend(broken.into_iter().chain(failed).chain(surrounding.told));
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }
 
@@ -352,7 +354,7 @@ impl Prepared {
             return None;
         }
         let stops = || self.options.cancel.is_cancelled();
-        let tested = stage("test", || run_tests(&self.loaded, state, stops));
+        let tested = stage("test", || run_tests(&self.loaded, state, &[], stops));
         Some(if stops() { (TestRun::default(), vec![cancelled()]) } else { tested })
     }
 

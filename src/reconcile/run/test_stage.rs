@@ -7,6 +7,7 @@ use crate::model::traffic::RequestVerdict;
 use crate::model::{Desired, FaultTarget, Kind, Path, Segment};
 use crate::plan::test_report::{CoveredItems, TestCoverage, TestOutcome, TestReport, TestResult};
 use crate::reconcile::prelude::*;
+use crate::routing::invariant::Unseen;
 use crate::routing::order::in_traffic_order;
 use crate::routing::route_test::RouteTester;
 use crate::routing::routed_state::RoutedState;
@@ -41,21 +42,23 @@ struct TestedRequestResult {
     /// The index of the request in the test.
     index: usize,
     verdict: Option<RequestVerdict>,
+    unseen: Vec<String>,
     problems: Vec<String>,
     trace: String,
 }
 
-/// Runs the tests on a state, until the run stops. Also returns what is not as expected.
+/// Runs the tests on a state, until the run stops. Also returns what is not as expected. `unseen` is what the state does not show.
 pub(super) fn run_tests(
     loaded: &Loaded,
     state: RoutedState<'_>,
+    unseen: &[Unseen],
     stops: impl Fn() -> bool,
 ) -> (TestRun, Vec<Diagnostic>) {
     let (mut run, mut found) = (TestRun::default(), Vec::new());
     if loaded.tests.is_empty() {
         return (run, found);
     }
-    let mut tester = RouteTester::new(state);
+    let mut tester = RouteTester::new(state, unseen);
     for declared in &loaded.tests {
         for (index, tested) in declared.test.requests.iter().enumerate() {
             yield_to_requests();
@@ -91,8 +94,8 @@ pub(super) fn run_tests(
             run.counts.requests += 1;
             run.counts.failures += usize::from(!way.mismatches.is_empty());
             let problems = way.mismatches.into_iter().map(|mismatch| mismatch.message).collect();
-            let (declared, verdict, trace) = (Arc::clone(declared), way.verdict, way.trace);
-            run.results.push(TestedRequestResult { declared, index, verdict, problems, trace });
+            let (declared, verdict, unseen, trace) = (Arc::clone(declared), way.verdict, way.unseen, way.trace);
+            run.results.push(TestedRequestResult { declared, index, verdict, unseen, problems, trace });
         }
     }
     (run, found)
@@ -160,6 +163,7 @@ impl TestedRequestResult {
             line: place.line_column().0,
             result,
             verdict: self.verdict,
+            unseen: self.unseen.clone(),
             problems: self.problems.clone(),
             trace: self.trace.clone(),
             live: None,

@@ -89,3 +89,31 @@ fn named(state: &Snapshot, entry: &Entry) -> String {
     let place = if entry.is_owned_by(SURROUNDING_OWNER) { " in `--with`" } else { "" };
     format!("`{}`{place}", printable(&state.full_name(entry)))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::traffic::TracedRequest;
+    use crate::routing::tests::{edge_key, route, route_key, state_of_json};
+
+    #[test]
+    fn a_tie_is_about_the_ports_of_both_routes() {
+        let edge = json!({"hostports": ["a.example.com:443", "a.example.com:8443"]});
+        let decided = |matched: &str, url: &str| {
+            let other = route("a.example.com/x", json!({"backend": {"backend_id": "bkd_2"}}));
+            let state = state_of_json([
+                (edge_key("edghts_1"), edge.clone()),
+                (route_key("edghts_1", "edghtsrt_1"), route(matched, json!({}))),
+                (route_key("edghts_1", "edghtsrt_2"), other),
+            ]);
+            let request = TracedRequest::new("GET", url).unwrap_or_default();
+            decided_by_ids(&state, |_| false).iter().any(|it| it.may_decide(&request, &[], true))
+        };
+        assert!(decided("a.example.com:443/x", "https://a.example.com/x"));
+        assert!(!decided("a.example.com:443/x", "https://a.example.com:8443/x"), "only one is for this port");
+        assert!(decided("a.example.com/x", "https://a.example.com:8443/x"));
+        assert!(!decided("a.example.com:9443/x", "https://a.example.com/x"), "the edge has no such port");
+    }
+}

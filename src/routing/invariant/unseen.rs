@@ -12,6 +12,8 @@
 //! is `depends` for every invariant whose scope has such requests, unless a request that is seen breaks the invariant. Whoever
 //! makes the state also says which of its edges and routes are a guess: a request that these take has not been seen.
 //!
+//! A route test is about one request, so it is not judged if something unseen may decide about that request.
+//!
 //! For example, two surrounding files declare an edge `shop`. The answer about `shop.example.com`, which one of the two serves,
 //! depends on `shop`. The answer about `wiki.example.com` does not.
 
@@ -90,8 +92,24 @@ impl Unseen {
         self.port.is_none_or(|port| port == request.port) && (self.hosts.is_empty() || meets_host())
     }
 
+    /// Whether the answer about a request may be another one with it. `taken_by` has the edge and the route of the state that take the
+    /// request, and `is_own_host` says whether the edge has the host itself: no other edge can then have it.
+    pub(crate) fn may_decide(&self, request: &TracedRequest, taken_by: &[&Key], is_own_host: bool) -> bool {
+        if !self.is_at(request) {
+            return false;
+        }
+        if taken_by.iter().any(|key| self.guessed.contains(*key)) {
+            return true;
+        }
+        // Of a route without hosts, nobody knows the edge, which may take all requests of its hosts.
+        match self.hosts.is_empty() && !self.paths.is_empty() {
+            true => !is_own_host,
+            false => self.paths.is_empty() || self.paths.iter().any(|path| request.path.starts_with(path.as_str())),
+        }
+    }
+
     /// What something depends on, as clauses.
-    fn clauses<'u>(found: impl Iterator<Item = &'u Self>) -> Vec<String> {
+    pub(crate) fn clauses<'u>(found: impl Iterator<Item = &'u Self>) -> Vec<String> {
         let clauses: BTreeSet<&str> = found.map(|it| it.clause.as_str()).collect();
         clauses.into_iter().take(MOST_TOLD).map(str::to_owned).collect()
     }
@@ -145,7 +163,30 @@ mod tests {
 
     use super::*;
     use crate::model::Kind;
-    use crate::routing::tests::{route, spec_of};
+    use crate::routing::tests::{edge_key, route, spec_of};
+
+    #[test]
+    fn what_is_unseen_decides_about_the_requests_that_it_may_take() {
+        let edge = spec_of(Kind::HttpsEdge, &json!({"hostports": ["shop.example.com:443"]}));
+        let route = spec_of(Kind::HttpsEdgeRoute, &route("/docs/", json!({})));
+        let [guessed, sure] = ["edghts_1", "edghts_2"].map(edge_key);
+        let unseen = || Unseen::new("it".to_owned()).guessing([guessed.clone()]);
+        let decides = |unseen: Unseen, url: &str, taken_by: &Key, is_own_host: bool| {
+            let request = TracedRequest::new("GET", url).unwrap_or_default();
+            unseen.may_decide(&request, &[taken_by], is_own_host)
+        };
+        let on_edge = || unseen().about(edge.as_ref()).about(route.as_ref());
+        assert!(decides(on_edge(), "https://shop.example.com/docs/a", &sure, true));
+        assert!(!decides(on_edge(), "https://shop.example.com/admin", &sure, true));
+        assert!(decides(on_edge(), "https://shop.example.com/admin", &guessed, true));
+        assert!(!decides(on_edge(), "https://wiki.example.com/docs/a", &guessed, true), "another host");
+        assert!(!decides(on_edge().at_port(Some(443)), "https://shop.example.com:8443/docs/a", &guessed, true));
+        // Nobody knows the hosts of the edge that has the route.
+        let anywhere = || unseen().about(route.as_ref());
+        assert!(decides(anywhere(), "https://wiki.example.com/admin", &sure, false));
+        assert!(!decides(anywhere(), "https://wiki.example.com/docs/a", &sure, true));
+        assert!(decides(unseen(), "https://wiki.example.com/docs/a", &sure, true), "it is about everything");
+    }
 
     #[test]
     fn what_is_unseen_concerns_the_scopes_that_share_requests_with_it() {

@@ -1,9 +1,12 @@
-//! Proofs from files alone use as certain only what files tell: which ID, source or edge a resource has is a guess otherwise (D107,
-//! D120).
+//! Proofs and tests from files alone use as certain only what files tell: which ID, source, edge or modules a resource has is a guess
+//! otherwise (D107, D118, D120).
+
+use serde_json::{Value, json};
 
 use super::surrounding_proofs::answers;
-use crate::support::program::Folder;
+use crate::support::program::{Folder, has};
 
+const PEM: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
 const ID: &str = "edghts_6U2onPIxc8W2vkFZqNaMucAdGt5";
 /// The ID that is derived from the name `shop`.
 const DERIVED: &str = "edghts_BUBuisvU7zFbKwFzuxofa7yCEMP";
@@ -185,6 +188,70 @@ fn a_surrounding_route_may_have_the_module_set_of_the_source() {
     // A file is of one source.
     let together = folder("b.example.com", &own("bkd_bad"), &[("other", user() + &set("bkd_ok"))]);
     assert_eq!(answer(&together, &["other"]), ("proven".to_owned(), String::new()));
+}
+
+#[test]
+fn no_answer_depends_on_which_certificate_authority_a_name_means() {
+    let own = edge("name: own", "a.example.com:443", "  mutual_tls: {certificate_authority_ids: [corp]}\n");
+    let spec = format!("spec: {{ca_pem: {PEM:?}}}\n");
+    let authority = format!("apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {{name: corp}}\n{spec}");
+    let others = [("first", authority.clone()), ("second", authority)];
+    let folder = folder("a.example.com", &(own + &inline("bkd_ok")), &others);
+    folder.edit("own/invariant.yaml", "backends: [bkd_ok]", "requires_any: [mutual_tls]");
+    for others in [&["first"][..], &["first", "second"]] {
+        assert_eq!(answer(&folder, others), ("proven".to_owned(), String::new()), "{others:?}");
+    }
+}
+
+/// A route test of a request, which must reach a backend.
+fn expecting(url: &str, backend: &str) -> String {
+    let request = format!("{{url: '{url}', expect: {{backend: {backend}}}}}");
+    format!("apiVersion: edgewright/v1\nkind: RouteTest\nmetadata: {{name: guess}}\nspec: {{requests: [{request}]}}\n")
+}
+
+#[test]
+fn a_request_that_a_guess_takes_neither_passes_nor_fails_its_test() {
+    let own = edge("name: shop", "a.example.com:443", TO_OTHER) + &inline("bkd_own");
+    let guest = route("name: r", "shop", "/x", "bkd_guest");
+    let others = [("other", guest), ("platform", edge("name: shop", "b.example.com:443", ""))];
+    let folder = folder("z.example.com", &own, &others);
+    let run = |url: &str, backend: &str, with: &str| {
+        folder.write("own/test.yaml", &expecting(url, backend));
+        folder.run(&format!("test own --source own --with other{with}"))
+    };
+    let (taken, sure) = ("https://a.example.com/x/1", "https://a.example.com/");
+    for backend in ["bkd_own", "bkd_guest"] {
+        let tested = run(taken, backend, " --with platform");
+        assert_eq!(tested.code, 0, "{}", tested.all());
+        has(
+            &tested,
+            &["skipped own/test.yaml:4", "depends on which of the edges with the name `shop` has the route `r`"],
+        );
+        has(&tested, &["1 request tested: 0 passed, 1 skipped"]);
+    }
+    let report = folder.run("test own --source own --with other --with platform --format json");
+    let report: Value = serde_json::from_str(&report.out).unwrap_or_else(|_| panic!("{}", report.all()));
+    let result = &report["tests"]["results"][0];
+    assert_eq!((&result["result"], &result["verdict"]), (&json!("skipped"), &Value::Null), "{result}");
+    assert!(result["unseen"][0].as_str().is_some_and(|it| it.starts_with("which of the edges")), "{result}");
+    // A request that this is not about is judged, and so is each where one edge has the name.
+    for (url, with, backend) in [(sure, " --with platform", "bkd_own"), (taken, "", "bkd_guest")] {
+        assert_eq!(run(url, backend, with).code, 0, "{url}");
+        let failed = run(url, "bkd_other", with);
+        assert_eq!(failed.code, 3, "{}", failed.all());
+        has(&failed, &["failed  own/test.yaml:4"]);
+    }
+}
+
+#[test]
+fn an_edge_that_no_manifest_declares_may_take_the_tested_request_of_a_wildcard() {
+    let own = |hosts: &str| edge("name: shop", hosts, &inline("bkd_own")) + &route("name: r", ID, "/x", "bkd_own");
+    let folder = folder("z.example.com", &own("*.example.com:443"), &[]);
+    folder.write("own/test.yaml", &expecting("https://a.example.com/", "bkd_own"));
+    let run = folder.ok("test own --source own");
+    has(&run, &["skipped", &format!("depends on the edge `{ID}`, which no manifest declares")]);
+    folder.write("own/own.yaml", &own("a.example.com:443"));
+    has(&folder.ok("test own --source own"), &["1 passed"]);
 }
 
 #[test]
