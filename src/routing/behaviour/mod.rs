@@ -29,8 +29,8 @@
 //! # What it never does
 //!
 //! It does not evaluate modules, and does not compare secrets of different resources (`fate_module.rs`). Requests that no edge
-//! serves in any of the states are in no class. It does not leave a class out because no URL names one of its requests, such as a
-//! path with a raw `<`: clients can send them all the same. Such a class has no [example](RequestClass::example), but a
+//! serves in any of the states are in no class. It does not leave a class out because no URL leads to one of its requests, such as a
+//! path with a raw `<` or `é`: clients can send them all the same. Such a class has no [example](RequestClass::example), but a
 //! [pattern](RequestClass::pattern). Only paths with `?` or `#` are in no class, because no path of a request has them.
 
 mod access_difference;

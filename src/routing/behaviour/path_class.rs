@@ -167,15 +167,25 @@ impl<'c> PathClass<'c> {
     /// A path of the class, if there is one without unusual letters.
     pub(super) fn example(&self) -> Option<String> {
         let split = self.split;
-        if self.is_exact || !split.has(true, self.path) {
+        let is_taken = |text: &str| split.has(true, text) || has_dot_segment(text);
+        if self.is_exact || !is_taken(self.path) {
             return Some(self.path.to_owned());
         }
-        free_text(self.path, LETTERS, |text| match split.has(false, text) {
+        // More letters make another segment of the last one only.
+        let is_closed = |text: &str| has_dot_segment(text.rsplit_once('/').map_or("", |(whole, _)| whole));
+        free_text(self.path, LETTERS, |text| match split.has(false, text) || is_closed(text) {
             true => TextState::Closed,
-            false if split.has(true, text) => TextState::Taken,
+            false if is_taken(text) => TextState::Taken,
             false => TextState::Free,
         })
     }
+}
+
+/// Whether a path has a segment of one or two dots, as clients resolve it before they send a request: also of encoded ones.
+pub(super) fn has_dot_segment(path: &str) -> bool {
+    let is_of_dots = |segment: &str| matches!(segment, "." | "..");
+    let is_encoded = |segment: &str| is_of_dots(&segment.to_ascii_lowercase().replace("%2e", "."));
+    path.split('/').any(|segment| is_of_dots(segment) || (segment.contains('%') && is_encoded(segment)))
 }
 
 /// The path, with `*` for what can follow a prefix.
@@ -254,5 +264,13 @@ mod tests {
         assert_eq!(root(&split(&["/x"], &["/", "/a", "/b"])).as_deref(), Some("/c"));
         let exact: Vec<&str> = letters.iter().copied().chain(["/"]).collect();
         assert_eq!(root(&split(&[], &exact)).as_deref(), Some("/xx"));
+        // Clients resolve segments of dots.
+        let below = |path: &str| {
+            let split = split(&[path], &[]);
+            let class = split.classes().find(|class| class.path == path);
+            class.and_then(|class| class.example())
+        };
+        let found = ["/.", "/a/%2e", "/a/../b"].map(below);
+        assert_eq!(found.each_ref().map(|it| it.as_deref()), [Some("/.x"), Some("/a/%2ex"), None]);
     }
 }

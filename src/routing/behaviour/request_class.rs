@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::host_class::{HostClass, origin};
-use super::path_class::PathClass;
+use super::path_class::{PathClass, has_dot_segment};
 use crate::model::traffic::TracedRequest;
 
 /// The requests to some hosts with some paths. In each state that is looked at, one edge and route take all of them. It
@@ -39,8 +39,8 @@ impl<'c> RequestClass<'c> {
         format!("{host}{}", self.path)
     }
 
-    /// A request of the class, if there is one that a URL can name. Clients can send others, too: a raw `<` in a path,
-    /// for example. So a class without an example can have requests.
+    /// A request of the class, if there is one that every client sends for its URL. Clients can send others, too: a raw `<` or `é`
+    /// in a path, for example. So a class without an example can have requests.
     pub(crate) fn example(&self) -> Option<TracedRequest> {
         let path = self.path.example()?;
         self.hosts().find_map(|host| sent(&host.example()?, host.port, &path))
@@ -54,12 +54,21 @@ impl fmt::Display for RequestClass<'_> {
     }
 }
 
-/// The request with a host and path, if a URL can have them.
+/// The request with a host and path, if clients send them as they are in a URL.
 fn sent(host: &str, port: u16, path: &str) -> Option<TracedRequest> {
+    if path.contains(is_rewritten) || has_dot_segment(path) {
+        return None;
+    }
     let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
     let url = format!("https://{}{host}{}:{port}{path}", brackets.0, brackets.1);
     let request = TracedRequest::new("GET", &url).ok()?;
     (request.host == host && request.port == port && request.path == path).then_some(request)
+}
+
+/// Whether clients send something else for a letter in the path of a URL. This is the path percent-encode set of the URL Standard,
+/// and the backslash, for which they send a slash.
+fn is_rewritten(c: char) -> bool {
+    !c.is_ascii_graphic() || matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '}')
 }
 
 /// The URL of a request.
@@ -81,11 +90,19 @@ mod tests {
 
     #[test]
     fn a_host_or_path_that_no_url_has_is_no_example() {
-        assert!(sent("a.example", 443, "/a%20b").is_some());
-        for (host, path) in
-            [("a.example", "/a?b"), ("a.example", "/a b"), ("a b", "/"), ("*.example", "/"), ("a..b", "/")]
+        for path in
+            ["/a%20b", "/caf%C3%A9", "/a|b", "/a[1]", "/~jo/@a:b;c=d,e+f!$&'()", "/.well-known", "/..a/", "/a%2Fb"]
         {
-            assert!(sent(host, 443, path).is_none(), "{host}{path}");
+            assert!(sent("a.example", 443, path).is_some(), "{path}");
+        }
+        for host in ["a b", "*.example", "a..b"] {
+            assert!(sent(host, 443, "/").is_none(), "{host}");
+        }
+        // Clients encode a letter, send another one, or resolve segments of dots.
+        for path in
+            ["/a?b", "/a#b", "/a b", "/é", "/{id}", "/<id>", "/a\"b", "/a^b", "/a`b", "/a\\b", "/a/../b", "/a/%2E"]
+        {
+            assert!(sent("a.example", 443, path).is_none(), "{path}");
         }
     }
 }

@@ -236,14 +236,24 @@ fn every_host_has_a_version_of_tls() {
 #[test]
 fn requests_that_no_url_is_known_for_are_not_proven() {
     let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
-    let state = state(&[needs_login(), wiki, route("wiki", "shop", "/admin/a b", json!({}))]);
-    let proofs = prove(&state, now());
-    assert_eq!(proofs.iter().map(Proof::answer).collect::<Vec<_>>(), [ProofAnswer::Depends]);
-    let told: Vec<String> = proofs.iter().flat_map(|proof| &proof.breaches).map(told).collect();
-    let request = "`GET https://wiki.internal.example.com/admin/a b*`";
-    let on =
-        "whether a client can send such a request, which reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
-    assert_eq!(told, [format!("{request} {on}")]);
+    let of = |matched: &str| {
+        let state = state(&[needs_login(), wiki.clone(), route("wiki", "shop", matched, json!({}))]);
+        let proofs = prove(&state, now());
+        let told: Vec<String> = proofs.iter().flat_map(|proof| &proof.breaches).map(told).collect();
+        (proofs.iter().map(Proof::answer).collect::<Vec<_>>(), told)
+    };
+    let reaches = "reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
+    // Clients encode these letters, and resolve segments of dots.
+    for path in ["/admin/a b", "/admin/é", "/admin/{id}", "/admin/../b"] {
+        let request = format!("`GET https://wiki.internal.example.com{path}*`");
+        let told = format!("{request} whether a client can send such a request, which {reaches}");
+        assert_eq!(of(path), (vec![ProofAnswer::Depends], vec![told]), "{path}");
+    }
+    // They send these as they are.
+    for path in ["/admin/caf%C3%A9", "/admin/a|b"] {
+        let told = format!("`GET https://wiki.internal.example.com{path}` {reaches}");
+        assert_eq!(of(path), (vec![ProofAnswer::Refuted], vec![told]), "{path}");
+    }
 }
 
 #[test]
