@@ -30,6 +30,19 @@ impl UserAgentFilter {
         self.deny.iter().find(|pattern| matches_every_agent(pattern)).filter(|_| self.allow.is_empty())
     }
 
+    /// Whether everybody is admitted who is not denied; otherwise only who is allowed is.
+    fn admits_others(&self) -> bool {
+        self.allow.is_empty() || !self.deny.is_empty()
+    }
+
+    /// Whether the filter is known to admit everybody that another one does.
+    fn admits_all_of(&self, other: &Self) -> bool {
+        let are_within = |some: &[String], others: &[String]| some.iter().all(|pattern| others.contains(pattern));
+        let is_open = self.allow.is_empty() && self.deny.is_empty();
+        let keeps_others = || self.admits_others() && are_within(&self.deny, &other.deny);
+        is_open || (are_within(&other.allow, &self.allow) && (!other.admits_others() || keeps_others()))
+    }
+
     /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
     fn judge(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> (StepEffect, String) {
         let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
@@ -75,6 +88,15 @@ impl Module for UserAgentFilter {
             true => Admittance::Everybody,
             false if self.denies_all().is_some() => Admittance::Nobody,
             false => Admittance::Somebody,
+        }
+    }
+
+    fn access_change(&self, former: &Self) -> AccessChange {
+        match (self.admits_all_of(former), former.admits_all_of(self)) {
+            (true, true) => AccessChange::Same,
+            (true, false) => AccessChange::Wider,
+            (false, true) => AccessChange::Narrower,
+            (false, false) => AccessChange::Unknown,
         }
     }
 
@@ -135,6 +157,32 @@ mod tests {
         assert_eq!(effect, StepEffect::Refused, "whatever the User-Agent is");
         for some in [filter(&["shop"], &[".*"]), filter(&[], &["bot"]), filter(&[".*"], &[])] {
             assert_eq!(Module::admits(&some), Admittance::Somebody, "{some:?}");
+        }
+    }
+
+    #[test]
+    fn a_filter_that_lets_more_agents_pass_admits_more() {
+        use AccessChange::{Narrower, Same, Unknown, Wider};
+        let filter = |(allow, deny): (&str, &str)| {
+            let [allow, deny] = [allow, deny].map(|list| list.split_whitespace().map(str::to_owned).collect());
+            UserAgentFilter { allow, deny, ..UserAgentFilter::default() }
+        };
+        for (was, is, change) in [
+            (("", "bot"), ("", ""), Wider),
+            (("", "bot spy"), ("", "spy"), Wider),
+            (("app", ""), ("", ""), Wider),
+            (("app", ""), ("app web", ""), Wider),
+            (("", "bot"), ("good-bot", "bot"), Wider),
+            // Without `deny`, only who is allowed has access.
+            (("app", ""), ("app", "bot"), Wider),
+            (("app", ""), ("web", ""), Unknown),
+            (("", "bot"), ("", "spy"), Unknown),
+            (("app", ""), ("", "bot"), Unknown),
+            (("app web", "bot spy"), ("web app", "spy bot"), Same),
+        ] {
+            assert_eq!(Module::access_change(&filter(is), &filter(was)), change, "{was:?} {is:?}");
+            let back = if change == Wider { Narrower } else { change };
+            assert_eq!(Module::access_change(&filter(was), &filter(is)), back, "{is:?} {was:?}");
         }
     }
 

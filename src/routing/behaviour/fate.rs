@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fate_module::{FateModule, ModuleLikeness, is_unchanged};
-use crate::model::module::admission::Admittance;
+use crate::model::module::admission::{AccessChange, Admittance};
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::required_secrets::are_comparable;
@@ -68,13 +68,27 @@ impl<'s> Fate<'s> {
     /// The enabled modules that requests pass, in traffic order: without a route, those of the edge. Without a backend, nothing
     /// follows it.
     pub(crate) fn modules(&self) -> Vec<FateModule<'s>> {
-        let hosts = [self.edge, self.route].into_iter().flatten();
-        let mut modules: Vec<FateModule<'s>> = hosts.flat_map(|host| FateModule::all_of(self.state, host)).collect();
+        let mut modules = self.configured_modules();
         modules.sort_by_key(|it| it.stage);
         if !modules.iter().any(|it| it.slot.name == Backend::SLOT) {
             modules.retain(|it| it.stage < Stage::Backend);
         }
         modules
+    }
+
+    /// The enabled modules of the edge and the route that have an effect, with a backend or without.
+    fn configured_modules(&self) -> Vec<FateModule<'s>> {
+        let hosts = [self.edge, self.route].into_iter().flatten();
+        hosts.flat_map(|host| FateModule::all_of(self.state, host)).collect()
+    }
+
+    /// How a module differs from the one of the same name in a former fate in whom it admits. One that no longer has any effect
+    /// admits everybody, and one that had none refused nobody.
+    pub(in crate::routing) fn access_change(&self, former: &Fate<'_>, name: &str) -> AccessChange {
+        let (modules, former_modules) = (self.configured_modules(), former.configured_modules());
+        let Some(had) = former_modules.iter().find(|it| it.slot.name == name) else { return AccessChange::Same };
+        let has = modules.iter().find(|it| it.slot.name == name);
+        has.map_or(AccessChange::Wider, |has| has.access_change(had))
     }
 
     /// The ID of the backend, if the route has an enabled one.

@@ -8,8 +8,8 @@
 //! # The idea
 //!
 //! The requests that an edge and a route treat alike are finitely many classes ([`behaviour`](super::behaviour)), which are
-//! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
-//! there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
+//! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`, `kept_modules.rs`),
+//! or there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
 //! [`prove_change`] the state after a change, and [`enforce`] the change, of which it looks only at what the change can affect
 //! (`changed_requests.rs`). For manifests without a store, [`prove_seen`] also counts what these do not show ([`Unseen`]). A proof
 //! takes long, so it is done before a commit, and counts in it unless others have changed what it depends on
@@ -33,6 +33,7 @@ mod changed_requests;
 mod flaw;
 mod guessed_order;
 mod invariant_index;
+mod kept_modules;
 mod proof;
 mod requirement;
 mod standing;

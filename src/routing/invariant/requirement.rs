@@ -40,9 +40,9 @@ pub(super) struct RequirementJudge<'s> {
 }
 
 /// A module of the edge or the route that take requests, and where it is.
-struct MetModule<'s> {
-    place: FlawPlace,
-    slot: &'static Slot,
+pub(super) struct MetModule<'s> {
+    pub(super) place: FlawPlace,
+    pub(super) slot: &'static Slot,
     module: &'s dyn AnyModule,
 }
 
@@ -354,30 +354,11 @@ impl<'s> JudgedRequests<'_, 's> {
         let flaw = flaw.cured_by(format!("send these requests to {names}"));
         Some(flaw.letting(extent))
     }
-
-    /// Whether the requests lose a module in `keeps` that they met: on the way of a route before and after the change, or on the
-    /// edge that answers them before and after it. The next change could enable the backend, or add a route.
-    fn lost(self, invariant: &Invariant, former: &Fate<'_>) -> Option<Flaw> {
-        let (edge, is_routed) = (self.fate.edge?, self.fate.route.is_some());
-        let stays = former.edge.is_some_and(|former| former.key == edge.key);
-        let counts =
-            |met: &MetModule<'_>| (is_routed && former.route.is_some()) || (stays && met.place == FlawPlace::Edge);
-        let had = |name: &str| modules_of(former).any(|met| counts(&met) && met.slot.name == name);
-        let has = |name: &str| modules_of(self.fate).any(|met| met.slot.name == name);
-        let lost = invariant.keeps.iter().find(|name| had(name) && !has(name))?;
-        let end = match self.fate.backend().map(printable) {
-            Some(backend) => format!(" on its way to the backend `{backend}`"),
-            None if is_routed => ", and its route could get a backend".to_owned(),
-            None => ", and its edge could get a route".to_owned(),
-        };
-        let place = if is_routed { FlawPlace::Route } else { FlawPlace::Edge };
-        Some(Flaw::certain(format!("loses `{lost}`{end}"), place).cured_by(format!("keep `{lost}`")))
-    }
 }
 
 impl MetModule<'_> {
     /// A doubt because of this module, whose name replaces `{}`.
-    fn doubt(&self, clause: &str) -> Flaw {
+    pub(super) fn doubt(&self, clause: &str) -> Flaw {
         let clause = clause.replace("{}", self.slot.name);
         Flaw::doubt(&clause, self.place).at(self.slot.name)
     }
@@ -393,7 +374,7 @@ fn any_of(names: &[String]) -> String {
 }
 
 /// The enabled modules of the edge and the route that take requests.
-fn modules_of<'s>(fate: &Fate<'s>) -> impl Iterator<Item = MetModule<'s>> + use<'s> {
+pub(super) fn modules_of<'s>(fate: &Fate<'s>) -> impl Iterator<Item = MetModule<'s>> + use<'s> {
     present_modules_of(fate).filter(|met| met.module.enabled())
 }
 

@@ -1,9 +1,10 @@
-//! Modules that no change may take, and those that an edge must have.
+//! Modules that no change may take or weaken, and those that an edge must have.
 
 use serde_json::{Value, json};
 
 use super::{Given, change, edge, invariant, now, route, state, told};
 use crate::routing::invariant::{ProofAnswer, prove_change};
+use crate::routing::tests::with;
 
 #[test]
 fn a_module_that_must_be_kept_is_not_lost() {
@@ -80,4 +81,85 @@ fn a_module_that_an_edge_must_have_is_missing_although_its_defaults_have_the_sam
         assert_eq!(change(&with(terminated()), &with(disabled)), ["wiki"], "{requires}");
         assert!(change(&with(terminated()), &with(json!({"tls_termination": {}}))).is_empty(), "{requires}");
     }
+}
+
+/// What a change of the modules of a route does to an invariant that keeps one of them.
+fn kept(name: &str, before: Value, after: Value) -> Vec<String> {
+    let with = |modules: Value| {
+        let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+        vec![invariant(json!({"keeps": [name]})), hooks, route("hooks", "docs", "/", json!({name: modules}))]
+    };
+    change(&with(before), &with(after))
+}
+
+#[test]
+fn a_module_that_must_be_kept_does_not_restrict_less() {
+    let deny = json!({"expressions": ["true"], "actions": [{"type": "deny"}]});
+    let client = |id: &str| json!({"issuer": "https://login.example.com", "client_id": id});
+    for (name, strict, weak) in [
+        ("user_agent_filter", json!({"deny": ["bot"]}), json!({})),
+        ("user_agent_filter", json!({"allow": ["^app/"]}), json!({"allow": ["^app/", "^web/"]})),
+        ("ip_restriction", json!({"ip_policy_ids": ["a"]}), json!({"ip_policy_ids": ["a", "b"]})),
+        ("policies", json!({"inbound": [deny]}), json!({"inbound": []})),
+        (
+            "policies",
+            json!({"inbound": [deny, {"actions": [{"type": "log"}]}]}),
+            json!({"inbound": [{"actions": [{"type": "log"}]}]}),
+        ),
+        ("oidc", client("a"), with(client("a"), json!({"options_passthrough": true}))),
+        ("saml", json!({"authorized_groups": ["staff"]}), json!({})),
+    ] {
+        assert_eq!(kept(name, strict.clone(), weak.clone()), [format!("hooks//{name}")], "{weak}");
+        assert!(kept(name, weak.clone(), strict.clone()).is_empty(), "{strict}");
+        assert!(kept(name, strict.clone(), strict.clone()).is_empty(), "{strict}");
+    }
+    // Nobody can tell whom these admit, compared with before.
+    for (name, then, now) in [
+        ("user_agent_filter", json!({"deny": ["bot"]}), json!({"deny": ["spider"]})),
+        ("ip_restriction", json!({"ip_policy_ids": ["a"]}), json!({"ip_policy_ids": ["b"]})),
+        ("ip_restriction", json!({"ip_policy_ids": ["a"]}), json!({})),
+        ("oidc", client("a"), client("b")),
+    ] {
+        assert_eq!(kept(name, then, now.clone()), ["hooks/? INVARIANT_UNPROVEN"], "{now}");
+    }
+    // What decides nothing about who is admitted can change.
+    for (name, then, now) in [
+        ("oidc", client("a"), with(client("a"), json!({"maximum_duration": 60}))),
+        ("circuit_breaker", json!({"rolling_window": 60}), json!({"rolling_window": 1})),
+        ("backend", json!({"backend_id": "bkd_1"}), json!({"backend_id": "bkd_2"})),
+    ] {
+        assert!(kept(name, then, now.clone()).is_empty(), "{now}");
+    }
+}
+
+#[test]
+fn requests_that_another_route_takes_are_restricted_as_much() {
+    let keeps = invariant(json!({"keeps": ["user_agent_filter"]}));
+    let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+    let filtered =
+        |prefix: &str, deny: Value| route("hooks", "docs", prefix, json!({"user_agent_filter": {"deny": deny}}));
+    let before = [keeps, hooks, filtered("/", json!(["bot"]))];
+    let with = |deny: Value| [before.to_vec(), vec![filtered("/new", deny)]].concat();
+    assert_eq!(change(&before, &with(json!([]))), ["hooks/new/user_agent_filter"]);
+    assert!(change(&before, &with(json!(["bot", "spider"]))).is_empty());
+}
+
+#[test]
+fn the_proof_of_a_change_says_which_module_restricts_less() {
+    let with = |filter: Value| {
+        let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+        let keeps = invariant(json!({"keeps": ["user_agent_filter"]}));
+        state(&[keeps, hooks, route("hooks", "docs", "/", json!({"user_agent_filter": filter}))])
+    };
+    let of_change = |after: Value| {
+        let (before, after) = (with(json!({"deny": ["bot"]})), with(after));
+        let proofs = prove_change(&before, &after, now());
+        let found = proofs.iter().flat_map(|proof| proof.breaches.iter().map(told)).collect::<Vec<_>>();
+        (proofs.iter().map(|proof| proof.answer()).collect::<Vec<_>>(), found)
+    };
+    let request = "`GET https://hooks.example.com/`";
+    let weakened = format!("{request} is restricted less by `user_agent_filter` on its way to the backend `bkd_1`");
+    assert_eq!(of_change(json!({})), (vec![ProofAnswer::Refuted], vec![weakened]));
+    let other = format!("{request} whom the changed `user_agent_filter` would admit");
+    assert_eq!(of_change(json!({"deny": ["spider"]})), (vec![ProofAnswer::Depends], vec![other]));
 }
