@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::speculative::{apply_speculatively, note_behaviour};
+use super::speculative::{apply_speculatively, note_behaviour, note_refused_behaviour};
 use super::{fault_message::fault_message, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
@@ -46,6 +46,8 @@ pub struct PlanResult {
     /// The result of the plan on the state it was computed from. Code that may have changed the plan must not commit
     /// it.
     pub(crate) tried: Option<Arc<SpeculativeCommit>>,
+    /// The state on which a plan without manifests was refused when it was tried.
+    pub(crate) refused_on: Option<Snapshot>,
     /// The results of the route tests.
     pub(crate) tests: TestRun,
 }
@@ -54,7 +56,9 @@ impl PlanResult {
     /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse, and warnings about hosts of
     /// others that it closes.
     pub(crate) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
+        let mut refused_on = None;
         let tried = apply_speculatively(current, &mut plan).unwrap_or_else(|refusals| {
+            refused_on = Some(current.clone());
             for Refusal { key, faults } in refusals.into_vec() {
                 plan.refusals.extend(faults.iter().map(|fault| {
                     let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
@@ -64,13 +68,17 @@ impl PlanResult {
             None
         });
         let diagnostics = tried.as_deref().map(|tried| closed_hosts_of(&plan, tried)).unwrap_or_default();
-        Self { diagnostics, plan: Some(plan), tried, ..Self::default() }
+        Self { diagnostics, plan: Some(plan), tried, refused_on, ..Self::default() }
     }
 
-    /// Notes how the plan treats requests differently.
+    /// Notes how the plan treats requests differently, or would if no invariant refused it.
     pub(crate) fn note_behaviour(&mut self) {
-        if let Some(plan) = &mut self.plan {
-            note_behaviour(plan, self.tried.as_deref());
+        match (&mut self.plan, &self.refused_on) {
+            (Some(plan), Some(current)) => {
+                note_refused_behaviour(plan, current);
+            }
+            (Some(plan), None) => note_behaviour(plan, self.tried.as_deref()),
+            (None, _) => {}
         }
     }
 

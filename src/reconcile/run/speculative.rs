@@ -34,10 +34,10 @@ pub(crate) fn note_behaviour(plan: &mut Plan, tried: Option<&SpeculativeCommit>)
     }
 }
 
-/// Notes how a plan that invariants refuse would treat requests differently: whoever has to correct it needs that most. None if
-/// anything else refuses it, so that nobody knows what it would do.
-pub(crate) fn refused_by_invariants(snapshot: &Snapshot, mut plan: Plan) -> Option<Plan> {
-    let after = snapshot.apply(&plan.each_operation(), clock::now()).ok()?.0;
+/// Notes how a plan that invariants refuse would treat requests differently: whoever has to correct it needs that most. Returns
+/// false if anything else refuses it, so that nobody knows what it would do.
+pub(crate) fn note_refused_behaviour(plan: &mut Plan, snapshot: &Snapshot) -> bool {
+    let Ok((after, _)) = snapshot.apply(&plan.each_operation(), clock::now()) else { return false };
     plan.note_behaviour(snapshot, &after);
-    Some(plan)
+    true
 }

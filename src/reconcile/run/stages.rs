@@ -29,7 +29,7 @@ use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::proof_stage::{has_invariants, judge_invariants};
 use super::spans::stage;
-use super::speculative::{apply_speculatively, note_behaviour, refused_by_invariants};
+use super::speculative::{apply_speculatively, note_behaviour, note_refused_behaviour};
 use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::JudgedParts;
@@ -315,8 +315,9 @@ impl Prepared {
         };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
             Err(refusals) => {
-                let refused = options.behaviour.then(|| refused_by_invariants(snapshot, plan)).flatten();
-                PlanEnd { refused, ..PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing) }
+                let is_told = options.behaviour && note_refused_behaviour(&mut plan, snapshot);
+                let end = PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing);
+                PlanEnd { refused: is_told.then_some(plan), ..end }
             }
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), differing),
             Ok(tried) => {

@@ -59,6 +59,7 @@ impl Resolution {
             files: loaded.files.clone(),
             origins: Arc::new(self.origins),
             tried: None,
+            refused_on: None,
             tests: TestRun::default(),
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod exposure;
 pub(crate) mod formats;
 pub(crate) mod plan_cache;
+pub(crate) mod refused_changes;
 pub(crate) mod replay;
 pub(crate) mod report_limits;
 pub(crate) mod review;
