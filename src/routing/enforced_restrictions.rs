@@ -7,6 +7,7 @@ use super::module_pipeline::PipelineStep;
 use super::routed_state::RoutedState;
 use crate::model::Key;
 use crate::model::kind::ip_restriction::Traffic;
+use crate::model::module::admission::AccessChange;
 use crate::model::traffic::{Stage, Step, StepEffect, or_none};
 
 /// The name of their step.
@@ -48,27 +49,26 @@ impl<'s> EnforcedRestrictions<'s> {
 
     /// Whether access opens when they take the place of former ones.
     pub(crate) fn open_since(&self, former: &EnforcedRestrictions<'_>) -> bool {
-        self.lost_since(former).next().is_some()
+        self.opened_since(former).next().is_some()
     }
 
-    /// Returns the former ones that open access when these take their place: a resource no longer restricts it, and no other has
-    /// its policies. As many in the place of others are not enough, because a new one can admit everybody. One that had other
-    /// policies before does not count either: with these, nothing restricts access any longer. Other policies of the same
-    /// resource open nothing: the entries of lists are not compared (D113).
-    pub(crate) fn lost_since<'f>(&self, former: &EnforcedRestrictions<'f>) -> impl Iterator<Item = &'f Key> {
-        let stays = |key: &Key| self.policies_of(key).is_some();
-        let replaced = |policies: &BTreeSet<&str>| {
-            self.enforced.iter().any(|(key, ids)| {
-                set_of_policies(ids) == *policies && former.policies_of(key).is_none_or(|had| had == *policies)
-            })
+    /// Returns the former ones that open access when these take their place: none of these admits only by policies of it. As many in
+    /// the place of others are not enough, because a new one can admit everybody. Each has how the resource now differs in whom it
+    /// admits, or nothing if it no longer restricts access.
+    pub(crate) fn opened_since<'f>(
+        &self,
+        former: &EnforcedRestrictions<'f>,
+    ) -> impl Iterator<Item = (&'f Key, Option<AccessChange>)> {
+        let present = self.sets_of_policies();
+        let is_opened = move |ids: &[String]| {
+            let had = set_of_policies(ids);
+            !present.iter().any(|has| *has == had || (!has.is_empty() && has.is_subset(&had)))
         };
-        let lost = former.enforced.iter().filter(move |(key, ids)| !stays(key) && !replaced(&set_of_policies(ids)));
-        lost.map(|(key, _)| *key)
-    }
-
-    /// The IP policies of a restriction, if it is one of these.
-    fn policies_of(&self, key: &Key) -> Option<BTreeSet<&'s str>> {
-        self.enforced.iter().find(|(other, _)| *other == key).map(|&(_, ids)| set_of_policies(ids))
+        let opened = former.enforced.iter().filter(move |(_, ids)| is_opened(ids));
+        opened.map(move |&(key, ids)| {
+            let stays = self.enforced.iter().find(|(other, _)| *other == key);
+            (key, stays.map(|&(_, present)| AccessChange::of_list(ids, present)))
+        })
     }
 
     /// The different sets of IP policies.
@@ -119,13 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn access_opens_if_a_restriction_is_gone_and_no_other_has_its_policies() {
+    fn access_opens_if_no_restriction_admits_by_the_policies_of_a_former_one_only() {
         let [a, b] = ["a", "b"].map(|id| Key::new(Kind::IpRestriction, Id::new(id)));
         let [office, vpn] = ["ipp_office", "ipp_vpn"].map(|id| [id.to_owned()]);
+        let (both, none) = ([office.clone(), vpn.clone()].concat(), Vec::new());
         let of = |enforced: &[(&'static str, &'static str)]| {
             let item = |(key, ids): &(&str, &str)| {
-                let key = if *key == "a" { &a } else { &b };
-                (key, if *ids == "office" { office.as_slice() } else { vpn.as_slice() })
+                let ids = match *ids {
+                    "office" => office.as_slice(),
+                    "vpn" => vpn.as_slice(),
+                    "both" => both.as_slice(),
+                    _ => none.as_slice(),
+                };
+                (if *key == "a" { &a } else { &b }, ids)
             };
             EnforcedRestrictions { enforced: enforced.iter().map(item).collect() }
         };
@@ -135,7 +141,11 @@ mod tests {
             // One in the place of another can admit anybody.
             (of(&[("b", "vpn")]), true, false),
             (of(&[("b", "office")]), false, true),
-            (of(&[("a", "vpn")]), false, false),
+            // So can one with other policies, or with more.
+            (of(&[("a", "vpn")]), true, false),
+            (of(&[("a", "both")]), true, false),
+            (of(&[("a", "none")]), true, false),
+            (of(&[("a", "both"), ("b", "office")]), false, false),
             (of(&[("a", "office"), ("b", "office")]), false, true),
             (of(&[("a", "office"), ("b", "vpn")]), false, false),
         ] {
@@ -144,5 +154,13 @@ mod tests {
         assert!(former.open_since(&of(&[("a", "office"), ("b", "vpn")])));
         assert!(of(&[("b", "office")]).open_since(&of(&[("a", "office"), ("b", "vpn")])), "nothing has `vpn`");
         assert!(!former.open_since(&of(&[("a", "office"), ("b", "office")])));
+        assert!(!former.open_since(&of(&[("b", "both")])), "it admits less");
+        assert!(!of(&[("a", "vpn"), ("b", "office")]).open_since(&of(&[("a", "office"), ("b", "vpn")])));
+        let how = |present: &[(&'static str, &'static str)]| {
+            of(present).opened_since(&former).map(|(_, change)| change).collect::<Vec<_>>()
+        };
+        assert_eq!(how(&[("a", "both")]), [Some(AccessChange::Wider)]);
+        assert_eq!(how(&[("a", "vpn")]), [Some(AccessChange::Unknown)]);
+        assert_eq!(how(&[("b", "both")]), [None]);
     }
 }

@@ -57,7 +57,7 @@ impl AccessChange {
     }
 
     /// The change of a list each of whose entries admits somebody. What an empty one does is unknown.
-    pub(super) fn of_list<T: PartialEq>(was: &[T], is: &[T]) -> Self {
+    pub(crate) fn of_list<T: PartialEq>(was: &[T], is: &[T]) -> Self {
         let is_within = |some: &[T], others: &[T]| some.iter().all(|entry| others.contains(entry));
         match (is_within(was, is), is_within(is, was)) {
             (true, true) => Self::Same,

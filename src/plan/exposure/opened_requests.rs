@@ -20,7 +20,7 @@ impl Plan {
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
         let changed = self.changed_keys();
         self.opened.extend(self.opened_tls_edges(before, after));
-        self.opened.extend(self.lost_restrictions(before, after));
+        self.opened.extend(self.opened_restrictions(before, after));
         self.opened.extend(opened_requests(&changed, before, after));
         self.weakened = weakened_invariants(&changed, before, after);
         self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);

@@ -1,10 +1,12 @@
 //! Changes that open access to what has no routes: a TLS edge, and the traffic of IP restrictions.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::Exposure;
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{Key, Kind, Snapshot};
+use crate::model::module::admission::AccessChange;
+use crate::model::module::ip_restriction::EndpointIpRestriction;
+use crate::model::{Key, Kind, Module as _, Snapshot};
 use crate::plan::change::{Change, Plan};
 use crate::routing::behaviour::AccessDifference;
 use crate::routing::enforced_restrictions::EnforcedRestrictions;
@@ -23,20 +25,25 @@ impl Plan {
         opened.collect()
     }
 
-    /// Returns the IP restrictions that no longer restrict access, and that no other one replaces, in execution order.
-    pub(super) fn lost_restrictions(&self, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
+    /// Returns the IP restrictions that no longer restrict access or may admit others, and that no other one replaces, in execution
+    /// order.
+    pub(super) fn opened_restrictions(&self, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
         let changed = || self.changes.iter().filter(|it| it.key.kind == Kind::IpRestriction);
         if changed().next().is_none() {
             return Vec::new();
         }
-        let mut lost: BTreeSet<&Key> = BTreeSet::new();
+        let mut opened: BTreeMap<&Key, Option<AccessChange>> = BTreeMap::new();
         for traffic in Traffic::ALL {
             let of = |state| EnforcedRestrictions::new(RoutedState::stored(state, ""), traffic);
             let (then, now) = (of(before), of(after));
-            lost.extend(now.lost_since(&then));
+            opened.extend(now.opened_since(&then));
         }
-        let lost = changed().filter(|it| lost.contains(&it.key));
-        lost.map(|it| exposure(it, &AccessDifference::default())).collect()
+        let exposures = changed().filter_map(|it| {
+            let change = opened.get(&it.key)?.map(|change| (EndpointIpRestriction::SLOT, change));
+            let access = AccessDifference { changed: change.into_iter().collect(), ..AccessDifference::default() };
+            Some(exposure(it, &access))
+        });
+        exposures.collect()
     }
 }
 

@@ -398,6 +398,7 @@ fn a_restriction_of_all_endpoints_concerns_every_route() {
     };
     let wider = change(&all(json!(["ipp_office"])), &all(json!(["ipp_office", "ipp_home"])));
     assert_eq!(wider, ["ipx_1"]);
+    assert_eq!(change(&all(json!(["ipp_office"])), &all(json!(["ipp_home"]))), ["ipx_1"], "another policy");
 }
 
 #[test]

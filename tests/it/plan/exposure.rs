@@ -218,7 +218,7 @@ fn a_restriction_that_is_no_longer_enforced_is_told() {
 }
 
 #[test]
-fn a_restriction_with_the_policies_of_another_one_takes_its_place() {
+fn a_restriction_with_policies_of_another_one_takes_its_place() {
     let folder = Folder::new();
     let restriction = |name: &str, traffic: &str, policy: &str| {
         format!(
@@ -231,21 +231,24 @@ fn a_restriction_with_the_policies_of_another_one_takes_its_place() {
     };
     for traffic in ["endpoints", "api"] {
         folder.write("old/a.yaml", &both(traffic, [("office", "ipp_office"), ("vpn", "ipp_vpn")]));
-        for (new, lost) in [
+        let (gone, others) = ("office no longer restricts anything", "office: `ip_restriction` may admit others");
+        for (new, opened) in [
             ([("office-2", "ipp_office"), ("vpn", "ipp_vpn")], None),
-            ([("office-2", "ipp_home"), ("vpn", "ipp_vpn")], Some("office")),
+            ([("office-2", "ipp_home"), ("vpn", "ipp_vpn")], Some(gone)),
             // The policies of `office` restrict nothing any longer.
-            ([("office", "ipp_vpn"), ("other", "ipp_home")], Some("vpn")),
+            ([("office", "ipp_vpn"), ("other", "ipp_home")], Some(others)),
+            ([("office", "ipp_office, ipp_home"), ("vpn", "ipp_vpn")], Some("office: `ip_restriction` admits more")),
+            ([("office", "ipp_vpn"), ("vpn", "ipp_office")], None),
         ] {
             folder.write("new/a.yaml", &both(traffic, new));
             let run = folder.run("diff old new --behaviour --deny access-opened");
             let told = run.all().split_whitespace().collect::<Vec<_>>().join(" ");
-            let said = lost.map(|name| format!("this opens access: IpRestriction {name} no longer restricts anything"));
-            assert_eq!(run.code, if lost.is_some() { 4 } else { 0 }, "{traffic}: {told}");
+            let said = opened.map(|how| format!("this opens access: IpRestriction {how}"));
+            assert_eq!(run.code, if opened.is_some() { 4 } else { 0 }, "{traffic}: {told}");
             assert!(said.is_none_or(|said| told.contains(&said)), "{traffic}: {told}");
             // The behaviour diff says the same of endpoints, and compares no other traffic.
             let is_marked = told.contains("! all hosts: opens access");
-            assert_eq!(is_marked, lost.is_some() && traffic == "endpoints", "{told}");
+            assert_eq!(is_marked, opened.is_some() && traffic == "endpoints", "{told}");
         }
     }
 }
@@ -426,7 +429,8 @@ fn what_changes_for_requests_of_no_class_is_told_in_words() {
     assert!(told.contains(line) && !told.contains("refactoring"), "{told}");
     restriction("all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_vpn]}\n");
     let told = plan();
-    assert!(told.contains("  all hosts: `ip_restriction` by ipp_office → `ip_restriction` by ipp_vpn"), "{told}");
+    let line = "! all hosts: opens access: `ip_restriction` by ipp_office → `ip_restriction` by ipp_vpn";
+    assert!(told.contains(line), "{told}");
     std::fs::remove_file(folder.path("m/all.yaml")).unwrap();
     let told = plan();
     assert!(told.contains("! all hosts: opens access: `ip_restriction` by ipp_vpn → open"), "{told}");
