@@ -9,6 +9,7 @@ pub(crate) mod fmt;
 pub(crate) mod foreign_files;
 pub(crate) mod guessed_identities;
 pub(crate) mod identity;
+pub(crate) mod invariant_evidence;
 pub(crate) mod invariants;
 pub(crate) mod isolation;
 pub(crate) mod lint_places;
