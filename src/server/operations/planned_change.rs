@@ -22,6 +22,19 @@ pub(crate) struct ChangeRun {
     pub outcome: String,
 }
 
+/// How a request to plan or apply a change has ended.
+pub(super) type EndedChange = Result<ChangeRun, ApiError>;
+
+impl ChangeRun {
+    /// The response, with the revision if the plan was applied.
+    pub(super) fn response(&self) -> ApiResult {
+        let revision = self.report.applied;
+        let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, self)?;
+        set_revision(response.headers_mut(), revision);
+        Ok(response)
+    }
+}
+
 /// The part of the OpenAPI document that these operations have in common.
 pub(super) fn document(operation: OperationDocument, schemas: &mut Schemas, planned: &str) -> OperationDocument {
     let run = schemas.response::<ChangeRun>();
@@ -86,13 +99,13 @@ impl ChangeRequest<'_> {
     }
 
     /// Makes an attempt, and records it unless it is a dry run. `author` is that of an attempt that changes nothing.
-    pub(super) fn run(&self, author: Author, attempt: impl FnOnce() -> ApiResult) -> ApiResult {
+    pub(super) fn run(&self, author: Author, attempt: impl FnOnce() -> EndedChange) -> EndedChange {
         let began = Instant::now();
-        let answer = attempt();
+        let ended = attempt();
         if !self.dry_run {
-            note_attempt(self.store(), author, began, &answer);
+            note_attempt(self.store(), author, began, ended.as_ref().map(|run| run.report.applied.is_some()));
         }
-        answer
+        ended
     }
 
     /// Refuses a plan that is not the one of the client's dry run. `masked` is the same plan without secrets, if that is
@@ -109,22 +122,18 @@ impl ChangeRequest<'_> {
         outcome(saved(self.store(), planned, &self.subject, None, secrets)?.as_ref())
     }
 
-    /// The response with a plan, and with its revision if it was applied.
-    pub(super) fn answer(&self, planned: &mut PlanResult, secrets: Secrets<'_>, revision: Option<u64>) -> ApiResult {
+    /// The result with a plan, and with its revision if it was applied.
+    pub(super) fn answer(&self, planned: &mut PlanResult, secrets: Secrets<'_>, revision: Option<u64>) -> EndedChange {
         if self.behaviour {
             planned.note_behaviour();
         }
         let mut report = planned.report(self.command);
         report.applied = revision;
-        let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, secrets)? };
-        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        let mut response = json_response(status, &run)?;
-        set_revision(response.headers_mut(), revision);
-        Ok(response)
+        Ok(ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, secrets)? })
     }
 
-    /// Logs a change that was applied, syncs the followed sources, and responds.
-    pub(super) fn applied(&self, author: &Author, planned: &mut PlanResult, revision: Option<u64>) -> ApiResult {
+    /// Logs a change that was applied, syncs the followed sources, and returns the result.
+    pub(super) fn applied(&self, author: &Author, planned: &mut PlanResult, revision: Option<u64>) -> EndedChange {
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(author, plan, revision);
             self.app.sources.registry.iter().for_each(|handle| handle.request_sync());
@@ -234,15 +243,16 @@ pub(super) fn fault(it: &Diagnostic) -> Fault {
     }
 }
 
-/// Records how an attempt to apply ended: in the metrics, and in the log and the history if nothing was applied.
-pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer: &ApiResult) {
-    let result = match answer {
-        Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
-        Ok(_) => "in_sync",
+/// Records how an attempt to apply ended, and whether it has made a revision: in the metrics, and in the log and the history if it
+/// failed.
+pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, applied: Result<bool, &ApiError>) {
+    let result = match applied {
+        Ok(true) => "applied",
+        Ok(false) => "in_sync",
         Err(_) => "failed",
     };
     measure(result, began);
-    if let Err(error) = answer {
+    if let Err(error) = applied {
         sync_log::refused(&author, error.code(), &error.message());
         let attempt = Attempt { began, ..Attempt::new(author) };
         if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {

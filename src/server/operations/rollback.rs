@@ -1,6 +1,8 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
-use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
+use super::planned_change::{
+    self, ChangeRequest, ChangeRun, EndedChange, check_refusals, empty_expectation, permit, warn_unreviewed,
+};
 use crate::model::Faults;
 use crate::model::diagnostics::Check;
 use crate::plan::deletion_budget::DeletionBudget;
@@ -61,22 +63,22 @@ impl RollbackRequest {
 }
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
-pub(in crate::server) async fn create(
+async fn create(
     State(app): State<AppState>,
     caller: Caller,
     headers: HeaderMap,
     JsonBody(request): JsonBody<RollbackRequest>,
 ) -> ApiResult {
-    create_and(app, caller, headers, request, Ok).await
+    create_and(app, caller, headers, request, |run| run.response()).await
 }
 
-/// Plans or applies a rollback, and makes something else of the response, which has the whole plan, in the same place.
+/// Plans or applies a rollback, and makes something else of the result, which has the whole plan, in the same place.
 pub(in crate::server) async fn create_and<T: Send + 'static>(
     app: AppState,
     caller: Caller,
     headers: HeaderMap,
     request: RollbackRequest,
-    then: impl FnOnce(Response) -> Result<T, ApiError> + Send + 'static,
+    then: impl FnOnce(ChangeRun) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     // The dashboard sends no JSON body, which would be checked.
     ApiError::check(request.faults())?;
@@ -96,7 +98,7 @@ pub(in crate::server) async fn create_and<T: Send + 'static>(
     place.run(run).await
 }
 
-fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) -> ApiResult {
+fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) -> EndedChange {
     let store = request.store();
     let target = store.snapshot_at(rollback.to).map_err(|error| at_revision::refused(error, "to"))?;
     if request.dry_run {

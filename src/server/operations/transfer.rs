@@ -1,6 +1,6 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
-use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit};
+use super::planned_change::{self, ChangeRequest, EndedChange, check_refusals, empty_expectation, permit};
 use crate::model::Faults;
 use crate::model::diagnostics::Check;
 use crate::plan::transfer::Transfer;
@@ -88,12 +88,12 @@ async fn create(
         let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let transfer = Transfer { from, to, resources };
         let author = admit(&request, &transfer, &request.store().snapshot())?.author();
-        request.run(author.clone(), || attempt(&request, &transfer, &author))
+        request.run(author.clone(), || attempt(&request, &transfer, &author))?.response()
     };
     place.run(run).await
 }
 
-fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> ApiResult {
+fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> EndedChange {
     if request.dry_run {
         let mut planned = plan_transfer(transfer, &request.store().snapshot());
         return request.answer(&mut planned, Secrets::Revealed, None);

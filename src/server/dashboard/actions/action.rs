@@ -61,9 +61,9 @@ impl ActionForm {
 /// The response to a browser whose form has made a change.
 pub(in crate::server::dashboard) struct ActionDone {
     /// The page that it is led to, below the dashboard.
-    page: String,
+    pub page: String,
     /// The note for the security log.
-    note: Option<SecurityNote>,
+    pub note: Option<SecurityNote>,
 }
 
 impl ActionDone {

@@ -4,7 +4,6 @@ use axum::Router;
 use axum::http::request::Parts;
 use axum::routing::get;
 use maud::{Markup, html};
-use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
 use crate::model::author::RejectedManifests;
@@ -54,12 +53,12 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let wanted = wanted(|name| request.value(name), true, None)?;
     let headers = request_headers(&request.app.access.sessions, &request.session, &parts.headers)?;
     let (app, caller) = (request.app.clone(), request.caller.clone());
-    let (runtime, served) = (Handle::current(), Arc::clone(&app.served));
-    let (to, source) = (wanted.to, wanted.source.clone());
-    let shown = move |planned: Response| {
-        let mut preview = RollbackPreview::new(&runtime.block_on(body_of(planned))?)?;
+    let (store, to, source) = (Arc::clone(&app.served.store), wanted.to, wanted.source.clone());
+    let shown = move |ChangeRun { report, outcome }| {
+        let plan = PlanPreview::new(report, 0, MOST_CHANGES);
+        let mut preview = RollbackPreview { plan, outcome, sources: BTreeMap::new() };
         if preview.may_change() {
-            preview.sources = left_sources(&served.store, to, &source)?;
+            preview.sources = left_sources(&store, to, &source)?;
         }
         Ok(preview)
     };
@@ -78,11 +77,6 @@ struct RollbackPreview {
 }
 
 impl RollbackPreview {
-    fn new(bytes: &[u8]) -> Result<Self, ApiError> {
-        let ChangeRun { report, outcome } = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
-        Ok(Self { plan: PlanPreview::new(report, 0, MOST_CHANGES), outcome, sources: BTreeMap::new() })
-    }
-
     /// Whether the rollback may change something: a plan without changes may hide those of secrets.
     fn may_change(&self) -> bool {
         let uncompared = Code::UncomparedSecrets.to_string();
@@ -106,11 +100,6 @@ fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeMap<String,
         *sources.entry(source).or_insert(true) &= is_declared;
     }
     Ok(sources)
-}
-
-/// The body of a response of the API.
-async fn body_of(response: Response) -> Result<Bytes, ApiError> {
-    axum::body::to_bytes(response.into_body(), usize::MAX).await.map_err(|_| ApiError::internal())
 }
 
 /// The request of the API for the values of a query.
@@ -203,12 +192,6 @@ fn button(request: &PageRequest, outcome: &str) -> Markup {
     form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
 }
 
-/// The revision that a run has made.
-#[derive(Deserialize)]
-struct AppliedRevision {
-    applied: Option<u64>,
-}
-
 async fn apply(form: ActionForm) -> Result<ActionDone, ApiError> {
     let expect = form.field("expect");
     if expect.is_empty() {
@@ -216,10 +199,7 @@ async fn apply(form: ActionForm) -> Result<ActionDone, ApiError> {
     }
     let wanted = wanted(|name| form.value(name), false, Some(expect))?;
     let ActionForm { app, caller, headers, .. } = form;
-    let mut made = rollback::create(State(app), caller, headers, JsonBody(wanted)).await?;
-    let body = std::mem::replace(made.body_mut(), Body::empty());
-    let bytes = body_of(Response::new(body)).await?;
-    let run: AppliedRevision = serde_json::from_slice(&bytes).map_err(|_| ApiError::internal())?;
-    let page = run.applied.map_or_else(|| "revisions".to_owned(), |revision| format!("revisions/{revision}"));
-    Ok(ActionDone::new(page, made))
+    let applied = rollback::create_and(app, caller, headers, wanted, |run| Ok(run.report.applied)).await?;
+    let page = applied.map_or_else(|| "revisions".to_owned(), |revision| format!("revisions/{revision}"));
+    Ok(ActionDone { page, note: None })
 }

@@ -89,7 +89,8 @@ impl<'a> ReconciliationJob<'a> {
         let source = self.options.source.clone();
         let answer = self.attempt();
         if !dry_run {
-            note_attempt(&app.served.store, author, began, &answer);
+            let applied = answer.as_ref().map(|answer| answer.status() == StatusCode::CREATED);
+            note_attempt(&app.served.store, author, began, applied);
             if answer.is_ok() {
                 app.sources.syncs.note(source, clock::now().as_second());
             }

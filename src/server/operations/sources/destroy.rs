@@ -9,7 +9,7 @@ use crate::reconcile::PlanResult;
 use crate::reconcile::run::destroy::Destroy;
 use crate::reconcile::sync_loop::sync_log;
 use crate::server::handler_prelude::*;
-use crate::server::operations::planned_change::{self, ChangeRequest, check_refusals, fault, permit};
+use crate::server::operations::planned_change::{self, ChangeRequest, EndedChange, check_refusals, fault, permit};
 use crate::server::operations::reconciliation::wire::followed_message;
 
 pub(in crate::server::operations) static CREATE: ApiOperation = ApiOperation::post("/sources/{name}/destroy", Intent::Propose, |method| on(method, create))
@@ -69,12 +69,20 @@ async fn create(
         // The body has no field for the source.
         let Caller { key, owner, .. } = request.admit(&request.store().snapshot(), Path::root(), &destroy.source)?;
         let caller = (key, owner);
-        request.run(destroy.author(Some(&caller)), || attempt(&request, &destroy, &caller))
+        let mut note = None;
+        let run = request.run(destroy.author(Some(&caller)), || attempt(&request, &destroy, &caller, &mut note))?;
+        run.response().map(|response| response::noted(response, note))
     };
     place.run(run).await
 }
 
-fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) -> ApiResult {
+/// Plans or applies the deletion. `note` becomes that of a deletion of keys and owners.
+fn attempt(
+    request: &ChangeRequest<'_>,
+    destroy: &Destroy,
+    caller: &(Id, Id),
+    note: &mut Option<SecurityNote>,
+) -> EndedChange {
     let (registry, store) = (&request.app.sources.registry, request.store());
     if request.dry_run {
         let current = store.snapshot();
@@ -95,11 +103,13 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         Ok::<_, ApiError>(planned)
     };
     let (mut planned, revision) = destroy.apply(store, Some(caller), accept)?;
-    let response = request.answer(&mut planned, Secrets::Revealed, revision)?;
-    let (Some(plan), Some(revision)) = (&planned.plan, revision) else { return Ok(response) };
-    sync_log::applied(&destroy.author(Some(caller)), plan, revision);
-    registry.request_syncs_after(&destroy.source, plan);
-    Ok(response::noted(response, SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation())))
+    let run = request.answer(&mut planned, Secrets::Revealed, revision)?;
+    if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
+        sync_log::applied(&destroy.author(Some(caller)), plan, revision);
+        registry.request_syncs_after(&destroy.source, plan);
+        *note = SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation());
+    }
+    Ok(run)
 }
 
 /// The refusal of a source that the server reconciles itself: its next sync would create everything again.
