@@ -64,9 +64,11 @@ pub(crate) fn noted(mut response: Response, note: impl Into<Option<SecurityNote>
     response
 }
 
-/// Adds a warning header for each warning.
+/// Adds a warning header for each warning. Characters that a header cannot have are escaped.
 pub(crate) fn warn(response: &mut Response, warnings: &[String]) {
-    for value in warnings.iter().filter_map(|warning| HeaderValue::from_str(warning).ok()) {
+    let in_header = |c: char| if matches!(c, ' '..='~') { c.to_string() } else { c.escape_unicode().to_string() };
+    let values = warnings.iter().map(|warning| warning.chars().map(in_header).collect::<String>());
+    for value in values.filter_map(|text| HeaderValue::try_from(text).ok()) {
         response.headers_mut().append(WARNING, value);
     }
 }

@@ -282,9 +282,9 @@ impl ApiRequest<'_> {
         let (visibility, address) = (self.visibility.clone(), guards::client_of(&self.headers));
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
         let mut operations = operations;
-        if !owned.look_up_known(&operations) {
+        if !owned.look_up(&operations, false) {
             let look_up = move || {
-                owned.look_up(&operations);
+                owned.look_up(&operations, true);
                 Ok((owned, operations))
             };
             (owned, operations) = blocking(look_up).await?;

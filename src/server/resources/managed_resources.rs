@@ -2,7 +2,7 @@
 
 use super::write_policy::WritePolicy;
 use crate::model::required_secrets::{has_secrets, required_modules};
-use crate::model::{AnyModule, AnyResource, Claim, Slot};
+use crate::model::{AnyModule, AnyResource, Slot};
 use crate::server::handler_prelude::*;
 use crate::syntax::text::printable_path;
 use crate::tenancy::refused_write;
@@ -15,29 +15,15 @@ const OVERRIDE: &str = "edgewright-override";
 struct OwnedWrite {
     source: String,
     key: Key,
-    /// The name in the manifests, prefixed with the parent's name.
-    name: String,
+    /// The kind, and the name in the manifests with that of the parent.
+    subject: String,
     /// Whether only something inside of it changes.
     only_inside: bool,
 }
 
-impl OwnedWrite {
-    fn new(current: &Snapshot, entry: &Entry, claim: &Claim) -> Self {
-        let name = match entry.key.parent_key() {
-            None => claim.name.clone(),
-            Some(parent) => {
-                let named = current.get(&parent).and_then(|parent| parent.claim.as_deref());
-                let parent = named.map_or_else(|| parent.id.to_string(), |claim| claim.name.clone());
-                format!("{parent}/{}", claim.name)
-            }
-        };
-        Self { source: claim.source.clone(), key: entry.key.clone(), name, only_inside: false }
-    }
-
-    /// The kind and name.
-    fn subject(&self) -> String {
-        format!("{} `{}`", self.key.kind, printable(&self.name))
-    }
+/// The kind and the full name of a resource.
+fn subject(current: &Snapshot, entry: &Entry) -> String {
+    format!("{} `{}`", entry.key.kind, printable(&current.full_name(entry)))
 }
 
 /// The resources of sources that an operation writes to: the resource itself, its children if they are deleted with it,
@@ -71,7 +57,12 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
     for (operation, entry) in operations.iter().flat_map(each) {
         let Some(claim) = &entry.claim else { continue };
         let only_inside = operation.key().parent_key().as_ref() == Some(&entry.key);
-        let write = || OwnedWrite { only_inside, ..OwnedWrite::new(current, entry, claim) };
+        let write = || OwnedWrite {
+            source: claim.source.clone(),
+            key: entry.key.clone(),
+            subject: subject(current, entry),
+            only_inside,
+        };
         match found.iter_mut().find(|known| known.source == claim.source) {
             None => found.push(write()),
             Some(known) if known.only_inside && !only_inside => *known = write(),
@@ -88,35 +79,28 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
 fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) -> Option<(&'s Entry, &'static str)> {
     let edge = current.get(&operation.key().parent_key()?)?;
     let required = required_modules(edge)?;
-    let slot = match operation {
-        Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
-            let is_written = |name: &&str| match operation {
-                Operation::Patch { fields, .. } => fields.iter().any(|field| field == name),
-                _ => true,
-            };
-            let mut slots = spec.slots().iter().map(|slot| slot.name).filter(is_written);
-            slots.find(|name| differs(required, name, spec.as_ref(), sees_all))
+    // Whether a route with this in the slot does not have what is required.
+    let lacks = |slot: &Slot, module: Option<&dyn AnyModule>| {
+        required.module(slot).is_some_and(|wanted| {
+            let is_compared = sees_all || !has_secrets(wanted);
+            !module.is_some_and(|module| is_compared && module.same(wanted))
+        })
+    };
+    let slot: Option<&Slot> = match operation {
+        Operation::Create { spec, .. } => spec.slots().iter().find(|slot| lacks(slot, spec.module(slot))),
+        Operation::Patch { spec, fields, .. } => {
+            patched_slots(spec.as_ref(), fields).find(|slot| lacks(slot, spec.module(slot)))
         }
-        Operation::PutModule { slot, module, .. } => {
-            let wanted = required.module(slot);
-            wanted.is_some_and(|wanted| !matches_required(&**module, wanted, sees_all)).then_some(slot.name)
-        }
-        Operation::DeleteModule { slot, .. } => required.module(slot).is_some().then_some(slot.name),
+        Operation::PutModule { slot, module, .. } => lacks(slot, Some(&**module)).then_some(*slot),
+        Operation::DeleteModule { slot, .. } => lacks(slot, None).then_some(*slot),
         Operation::Delete { .. } | Operation::Claim { .. } => None,
     };
-    Some((&**edge, slot?))
+    Some((&**edge, slot?.name))
 }
 
-/// Whether a route does not have a module as it is required.
-fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource, sees_all: bool) -> bool {
-    let Some(slot) = required.slots().iter().find(|slot| slot.name == name) else { return false };
-    let Some(wanted) = required.module(slot) else { return false };
-    !route.module(slot).is_some_and(|module| matches_required(module, wanted, sees_all))
-}
-
-/// Whether a module that a caller sends is the required one.
-fn matches_required(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) -> bool {
-    (sees_all || !has_secrets(wanted)) && module.same(wanted)
+/// The slots of the modules that a patch sets.
+fn patched_slots(spec: &dyn AnyResource, fields: &[String]) -> impl Iterator<Item = &'static Slot> {
+    spec.slots().iter().filter(move |slot| fields.iter().any(|field| field == slot.name))
 }
 
 /// Checks the writes of one request.
@@ -147,25 +131,20 @@ impl WriteCheck {
         format!("overrides source {}", named.join(", "))
     }
 
-    /// Looks up where the resources are declared, as far as this is in memory. Returns whether it is for all of them.
-    pub(super) fn look_up_known(&mut self, operations: &[Operation]) -> bool {
-        let mut all = true;
-        for OwnedWrite { source, key, .. } in owned_writes(&self.app.served.store.snapshot(), operations) {
-            match self.app.served.store.known_declaration(&key, &source) {
-                Some(place) => self.places.extend(place.map(|place| (key, place))),
-                None => all = false,
-            }
+    /// Looks up where the resources are declared, in memory or in the history, which is not read inside the commit. Returns whether
+    /// all of them were looked up.
+    pub(super) fn look_up(&mut self, operations: &[Operation], in_history: bool) -> bool {
+        let (store, mut all) = (&self.app.served.store, true);
+        for OwnedWrite { source, key, .. } in owned_writes(&store.snapshot(), operations) {
+            let place = match in_history {
+                // Without the place, the answer is less helpful but not wrong.
+                true => Some(store.declared_at(&key, &source).ok().flatten()),
+                false => store.known_declaration(&key, &source),
+            };
+            all &= place.is_some();
+            self.places.extend(place.flatten().map(|place| (key, place)));
         }
         all
-    }
-
-    /// Looks up where the resources are declared. This reads the history, so it is not done inside the commit.
-    pub(super) fn look_up(&mut self, operations: &[Operation]) {
-        for OwnedWrite { source, key, .. } in owned_writes(&self.app.served.store.snapshot(), operations) {
-            // Without the place, the answer is less helpful but not wrong.
-            let place = self.app.served.store.declared_at(&key, &source).ok().flatten();
-            self.places.extend(place.map(|place| (key, place)));
-        }
     }
 
     /// Returns what to warn of, or why a source does not allow the request.
@@ -189,7 +168,7 @@ impl WriteCheck {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
-                let (edge, source) = (OwnedWrite::new(current, edge, claim).subject(), printable(&claim.source));
+                let (edge, source) = (subject(current, edge), printable(&claim.source));
                 let message = format!("{edge} of source `{source}` requires its `{module}` module on every route");
                 let help = "omit the module from the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
@@ -223,13 +202,12 @@ impl WriteCheck {
         let module = match operation {
             Operation::PutModule { slot, .. } => is_unseen(slot).then_some(slot.name)?,
             Operation::Patch { spec, fields, .. } => {
-                let mut slots = spec.slots().iter().filter(|slot| fields.iter().any(|field| field == slot.name));
-                slots.find(|slot| is_unseen(slot))?.name
+                patched_slots(spec.as_ref(), fields).find(|slot| is_unseen(slot))?.name
             }
             _ => return None,
         };
-        let claim = entry.claim.as_deref()?;
-        let subject = OwnedWrite::new(current, entry, claim).subject();
+        entry.claim.as_deref()?;
+        let subject = subject(current, entry);
         let message = format!("`{module}` of {subject} has or may have a secret of its edge, which you cannot replace");
         let help = "omit the module from the request, and change it in the manifest of the route";
         Some(Fault::new(Code::RequiredModule, message).help(help))
@@ -250,7 +228,7 @@ impl WriteCheck {
         if self.app.sources.registry.find(&write.source).is_some() {
             help += &format!(", or suspend the source first: `edgewright suspend {source} --reason TEXT`");
         }
-        let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject());
+        let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject);
         Fault::new(Code::ManagedBySource, message).help(help)
     }
 
@@ -263,12 +241,7 @@ impl WriteCheck {
             true => "this request changes only what no source manages",
             false => "change the manifest too, or this change is drift",
         };
-        let text = format!("{} is managed by source `{source}`{place}; {meaning}", write.subject());
-        if text.is_ascii() {
-            return text;
-        }
-        // A header with other characters would be dropped.
-        text.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+        format!("{} is managed by source `{source}`{place}; {meaning}", write.subject)
     }
 }
 
@@ -276,7 +249,7 @@ impl WriteCheck {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{HttpsEdge, HttpsEdgeRoute, Id};
+    use crate::model::{Claim, HttpsEdge, HttpsEdgeRoute, Id};
     use crate::store::clock::now;
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
@@ -310,7 +283,7 @@ mod tests {
         let state = Snapshot::default().apply(&all, now()).unwrap().0;
         let told = |operation: Operation| {
             let found = owned_writes(&state, &[operation]).into_iter();
-            found.map(|write| (write.source.clone(), write.subject(), write.only_inside)).collect::<Vec<_>>()
+            found.map(|write| (write.source, write.subject, write.only_inside)).collect::<Vec<_>>()
         };
         let one = ("shop".to_owned(), "HttpsEdge `one`".to_owned(), false);
         let inside = (one.0.clone(), one.1.clone(), true);

@@ -145,11 +145,9 @@ impl PendingWrite {
     }
 }
 
-/// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
+/// The warnings about invariants of which nobody can tell after a change whether they hold.
 fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
-    let in_ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
-    let shown =
-        doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
+    let shown = doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.clone());
     let more = doubts.len().saturating_sub(MOST_DOUBTS);
     let rest = (more > 0).then(|| format!("undecided for {more} more requests, see GET /proofs"));
     shown.chain(rest).collect()
