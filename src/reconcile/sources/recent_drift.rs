@@ -85,20 +85,14 @@ enum WrittenDrift {
 }
 
 impl RecentDrift {
-    /// Returns the drift of each followed source, in their order. Takes the status of each, in the same order.
-    pub(crate) fn current(
-        &self,
-        store: &Store,
-        handles: &[Arc<SourceHandle>],
-        statuses: &[SourceStatus],
-    ) -> Vec<KnownDrift> {
-        if handles.is_empty() {
+    /// Returns the drift of each followed source, in their order.
+    pub(crate) fn current(&self, store: &Store, followed: &[(&SourceHandle, &SourceStatus)]) -> Vec<KnownDrift> {
+        if followed.is_empty() {
             return Vec::new();
         }
-        let followed: Vec<(&SourceHandle, &SourceStatus)> = handles.iter().map(|it| &**it).zip(statuses).collect();
         let mut read = self.0.lock();
         let snapshot = store.snapshot();
-        let updated = read.update(store, &snapshot, &followed);
+        let updated = read.update(store, &snapshot, followed);
         if let Err(error) = &updated {
             // What was not read to its end is read again.
             read.newest = 0;
@@ -322,7 +316,7 @@ mod tests {
     fn known(drift: &RecentDrift, store: &Store, handle: &Arc<SourceHandle>, planned_at: Option<u64>) -> KnownDrift {
         let mut status = SourceStatus::default();
         status.findings.planned_at = planned_at;
-        drift.current(store, std::slice::from_ref(handle), &[status]).pop().unwrap()
+        drift.current(store, &[(&**handle, &status)]).pop().unwrap()
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::plan_result::PlanResult;
 use crate::reconcile::run::test_stage::TestCounts;
+use crate::store::history::after_rollback::AppliedManifests;
 
 /// The most diagnostics of a status.
 const MOST_DIAGNOSTICS: usize = 100;
@@ -35,6 +36,13 @@ pub(crate) struct SyncRecord {
     pub tag: Option<String>,
     /// The revision of the store then.
     pub revision: u64,
+}
+
+impl From<&AppliedManifests> for SyncRecord {
+    fn from(found: &AppliedManifests) -> Self {
+        let AppliedManifests { commit, revision, at, .. } = found.clone();
+        Self { at, commit, commit_author: None, tag: None, revision }
+    }
 }
 
 /// A resource that a source declares and another one owns.
@@ -242,13 +250,7 @@ impl StatusBoard {
     pub(in crate::reconcile) fn find_applied(&self, store: &Store, source: &str) -> bool {
         let found = or_warn(source, "cannot read the state in effect from the history", store.in_effect(source));
         let Some(found) = found else { return false };
-        self.0.lock().applied = found.map(|it| SyncRecord {
-            at: it.at,
-            commit: it.commit,
-            commit_author: None,
-            tag: None,
-            revision: it.revision,
-        });
+        self.0.lock().applied = found.as_ref().map(SyncRecord::from);
         true
     }
 

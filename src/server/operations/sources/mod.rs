@@ -17,7 +17,6 @@ use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
 use crate::model::key_scope::end_time;
 use crate::model::suggest;
-use crate::reconcile::sources::recent_drift::KnownDrift;
 use crate::reconcile::sync_loop::condition::Condition;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
@@ -237,19 +236,16 @@ pub(crate) fn views(
     let mut owned: HashMap<&str, usize> =
         inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
     let followed = sources.registry.now();
-    let (conditions, statuses): (Vec<Condition>, Vec<SourceStatus>) =
-        followed.iter().map(|handle| handle.observed()).unzip();
-    let drift = sources.recent_drift.current(&served.store, &followed, &statuses);
-    let all: Vec<(&str, &SourceStatus)> = followed.iter().map(|handle| handle.source.as_str()).zip(&statuses).collect();
-    let observed = followed.iter().zip(conditions.into_iter().zip(&statuses)).zip(drift);
-    let view = |((handle, observed), drift): ((&Arc<SourceHandle>, (Condition, &SourceStatus)), KnownDrift)| {
-        let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
+    let observed: Vec<(Condition, SourceStatus)> = followed.iter().map(|handle| handle.observed()).collect();
+    let all = followed.iter().zip(&observed).map(|(handle, (_, status))| (&**handle, status));
+    let all: Vec<(&SourceHandle, &SourceStatus)> = all.collect();
+    let drift = sources.recent_drift.current(&served.store, &all);
+    let mut views = Vec::with_capacity(all.len());
+    for (&(handle, status), ((condition, _), drift)) in all.iter().zip(observed.iter().zip(drift)) {
+        let count = owned.remove(handle.source.as_str()).unwrap_or_default();
+        let observed = (condition, status);
         let view = SourceView::followed(handle, observed, &all, count, snapshot, &served.base_urls.base_url);
-        view.with_drift(drift, snapshot.revision)
-    };
-    let mut views: Vec<SourceView> = observed.map(view).collect();
-    for handle in followed.iter() {
-        owned.remove(handle.source.as_str());
+        views.push(view.with_drift(drift, snapshot.revision));
     }
     let unstarted = sources.registry.unstarted();
     let waiting = unstarted.iter().flat_map(|parts| &parts.sources).map(String::as_str);

@@ -298,8 +298,8 @@ impl SourceView {
     /// The status of a source that owns so many resources, from what was observed of it. `others` are all sources of the server.
     pub(super) fn followed(
         handle: &SourceHandle,
-        (condition, status): (Condition, &SourceStatus),
-        others: &[(&str, &SourceStatus)],
+        (condition, status): (&Condition, &SourceStatus),
+        others: &[(&SourceHandle, &SourceStatus)],
         owned: usize,
         state: &Snapshot,
         base_url: &str,
@@ -308,9 +308,9 @@ impl SourceView {
         let suspension = handle.suspension();
         let location = &handle.settings.location;
         let shown = |path: &Path| path.display().to_string();
-        let claimed = others.iter().flat_map(|(source, status)| {
+        let claimed = others.iter().flat_map(|(other, status)| {
             let own = status.findings.ownership_conflicts.iter().filter(move |clash| clash.owner == handle.source);
-            own.map(move |clash| clash_of(source, &clash.resource))
+            own.map(move |clash| clash_of(&other.source, &clash.resource))
         });
         let claimed: Vec<Item> = claimed.collect();
         let listed = findings.diagnostics.iter().map(|(_, item)| item);
@@ -318,7 +318,7 @@ impl SourceView {
         Self {
             name: handle.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&handle.source)),
-            state: SourceState::new(&condition, suspension.as_ref()),
+            state: SourceState::new(condition, suspension.as_ref()),
             since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
@@ -354,12 +354,6 @@ impl SourceView {
         let sent = sent.and_then(|second| Timestamp::from_second(second).ok());
         let by = sent.map(|sent| format!("; a client last synced it at {sent}")).unwrap_or_default();
         let since = last.map(|last| last.at.to_string()).unwrap_or_default();
-        let last_applied = last.map(|last| SyncView {
-            at: since.clone(),
-            commit: last.commit.clone().unwrap_or_default(),
-            tag: String::new(),
-            revision: last.revision,
-        });
         let through = last.and_then(|last| last.through.as_ref());
         let resources = number_of(owned, "resource");
         let message = format!(
@@ -379,7 +373,7 @@ impl SourceView {
             uri: format!("{base_url}/sources/{}", segment(source)),
             since,
             conditions: vec![condition],
-            last_applied,
+            last_applied: last.map(|last| SyncView::new(&last.into())),
             applied_by: through.map(|through| AppliedBy::new(through, snapshot)),
             counts: SourceCounts { owned, ..SourceCounts::default() },
             ..Self::default()
@@ -464,12 +458,12 @@ impl SuspensionView {
 }
 
 impl ConditionView {
-    fn new(condition: Condition) -> Self {
+    fn new(condition: &Condition) -> Self {
         Self {
             kind: "Synced".to_owned(),
             status: condition.status.to_string(),
             reason: condition.reason.to_string(),
-            message: condition.message,
+            message: condition.message.clone(),
             last_transition_time: condition.last_transition_time.to_string(),
             observed_revision: condition.observed_revision,
         }

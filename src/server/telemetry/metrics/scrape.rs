@@ -162,7 +162,8 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
 /// The current drift of each followed source.
 fn drifted(app: &AppState, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
     let statuses: Vec<SourceStatus> = followed.iter().map(|it| it.status.current()).collect();
-    let drift = app.sources.recent_drift.current(&app.served.store, followed, &statuses);
+    let all: Vec<(&SourceHandle, &SourceStatus)> = followed.iter().map(|it| &**it).zip(&statuses).collect();
+    let drift = app.sources.recent_drift.current(&app.served.store, &all);
     page.gauge(
         "edgewright_drifted_resources",
         "Drifted resources of a source that are not reverted.",
