@@ -5,7 +5,7 @@ use axum::http::Request;
 use super::endpoint::{Action, Endpoint};
 use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
-use super::pending_write::PendingWrite;
+use super::pending_write::{CommittedWrite, PendingWrite};
 use super::render::{self, render, render_module};
 use super::{at_revision, key_owner, list};
 use crate::model::diagnostics::fault::{add_faults_beside_fields, add_new_faults};
@@ -15,7 +15,6 @@ use crate::server::http::body::{self, Limits};
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
-use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::{ids, tokens};
 use crate::syntax::yaml::Tape;
 
@@ -32,14 +31,6 @@ struct ApiRequest<'a> {
     size: usize,
     /// The faults of the body's keys and numbers, and of the path parameters that it repeats.
     body_faults: Vec<Fault>,
-    /// The role that the request gives the owner of its key.
-    owner_role: Option<Role>,
-    /// The request's changes to keys and owners, for the security log.
-    people: Option<SecurityNote>,
-    /// Warnings that a source owns what the request has changed.
-    owned: Vec<String>,
-    /// The revision of the request's commit.
-    made: Option<u64>,
 }
 
 /// An endpoint that is ready for requests.
@@ -104,10 +95,6 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
         headers: parts.headers,
         size,
         body_faults,
-        owner_role: None,
-        people: None,
-        owned: Vec::new(),
-        made: None,
     };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
@@ -118,19 +105,19 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
 
 /// Calls the handler of an action. `at` is the revision that a read asks for.
 async fn dispatch(
-    mut call: ApiRequest<'_>,
+    call: ApiRequest<'_>,
     action: Action,
     key: Key,
     content: Tape,
     at: Option<u64>,
     query: Option<&str>,
 ) -> ApiResult {
-    let mut response = match action {
+    match action {
         Action::Create => Box::pin(call.create(key, body_fields::body(content)?, query)).await,
         Action::List => {
             let ApiRequest { app, caller, visibility, snapshot, headers, .. } = call;
             let reader = list::ListReader { owner: caller.owner, visibility };
-            return Box::pin(list::list(app, reader, snapshot, at, key, query, headers)).await;
+            Box::pin(list::list(app, reader, snapshot, at, key, query, headers)).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
@@ -138,27 +125,18 @@ async fn dispatch(
             Box::pin(call.patch(key, Tape::empty_mapping())).await
         }
         Action::Patch => Box::pin(call.patch(key, body_fields::body(content)?)).await,
-        Action::Delete => {
-            let operations = vec![Operation::Delete { key: key.clone(), with_children: true }];
-            Box::pin(call.commit(&key, None, operations)).await.map(|_| StatusCode::NO_CONTENT.into_response())
-        }
+        Action::Delete => Box::pin(call.delete(Operation::Delete { key, with_children: true })).await,
         Action::PutModule(slot) => Box::pin(call.put_module(key, slot, body_fields::module_body(slot, content)?)).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
-        Action::DeleteModule(slot) => {
-            let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
-            Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| StatusCode::NO_CONTENT.into_response())
-        }
-    }?;
-    response::warn(&mut response, &call.owned);
-    set_revision(response.headers_mut(), call.made);
-    Ok(response::noted(response, call.people))
+        Action::DeleteModule(slot) => Box::pin(call.delete(Operation::DeleteModule { host: key, slot })).await,
+    }
 }
 
 impl ApiRequest<'_> {
-    async fn create(&mut self, mut key: Key, content: Tape, query: Option<&str>) -> ApiResult {
+    async fn create(&self, mut key: Key, content: Tape, query: Option<&str>) -> ApiResult {
         let (kind, info) = (self.kind, self.kind.info());
-        self.owner_role = key_owner::requested_role(query)?;
-        if self.owner_role.is_some() {
+        let owner_role = key_owner::requested_role(query)?;
+        if owner_role.is_some() {
             // The response may tell which role an owner has.
             let owner = content.root().get("owner_id").and_then(|owner| owner.as_str());
             let intent = owner.map_or(Intent::Owners, Intent::KeyFor);
@@ -187,16 +165,16 @@ impl ApiRequest<'_> {
         }
         let hash = token.as_ref().map(|(_, hash)| hash.clone());
         let operation = Operation::Create { key: key.clone(), spec, claim: None, token: hash };
-        let snapshot = self.commit(&key, None, vec![operation]).await?;
-        let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
+        let done = self.commit(operation, owner_role).await?;
+        let entry = done.snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let rendered = match token {
-            Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
-            None => self.render(&snapshot, entry)?,
+            Some((token, _)) => with_token(&self.render(&done.snapshot, entry)?, &token)?,
+            None => self.render(&done.snapshot, entry)?,
         };
         let mut response = response::resource(StatusCode::CREATED, &rendered);
         let uri = self.app.served.base_urls.uri(&key);
         response::set_header(response.headers_mut(), header::LOCATION, &uri);
-        Ok(response)
+        Ok(done.complete(response))
     }
 
     async fn get(&self, key: &Key) -> ApiResult {
@@ -212,7 +190,7 @@ impl ApiRequest<'_> {
         Ok(conditional::response(&self.headers, &rendered))
     }
 
-    async fn patch(&mut self, key: Key, content: Tape) -> ApiResult {
+    async fn patch(&self, key: Key, content: Tape) -> ApiResult {
         let info = self.kind.info();
         let patch = body_fields::patch_fields(info, content.root(), self.app.writes.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
@@ -231,9 +209,9 @@ impl ApiRequest<'_> {
         let patch_with = |spec| Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let spec = self.valid(spec, faults, None, patch_with).await?;
         let operation = patch_with(Arc::clone(&spec));
-        let snapshot = self.commit(&key, None, vec![operation]).await?;
-        let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        let mut response = response::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
+        let done = self.commit(operation, None).await?;
+        let entry = done.snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
+        let mut response = response::resource(StatusCode::OK, &self.render(&done.snapshot, entry)?);
         if let Some(before) = &before {
             let after = entry.spec().as_ref();
             response::warn(
@@ -241,20 +219,22 @@ impl ApiRequest<'_> {
                 &body_fields::blank_fields(info, &patch, before.as_ref(), spec.as_ref(), after),
             );
         }
-        Ok(response)
+        Ok(done.complete(response))
     }
 
-    async fn put_module(&mut self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
+    async fn delete(&self, operation: Operation) -> ApiResult {
+        Ok(self.commit(operation, None).await?.complete(StatusCode::NO_CONTENT.into_response()))
+    }
+
+    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
         check_id(&self.snapshot, Some(host.kind), &host.id)?;
         let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
         let put_with = |module| Operation::PutModule { host: host.clone(), slot, module };
         let module = self.valid(module, faults, Some(slot), put_with).await?;
-        let operation = put_with(module);
-        let snapshot =
-            self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
-        let rendered =
-            self.render_module(&snapshot, &host, slot)?.ok_or_else(|| ApiError::not_found(&host.to_string()))?;
-        Ok(response::resource(StatusCode::OK, &rendered))
+        let done = self.commit(put_with(module), None).await.map_err(|error| error.inside(slot.name))?;
+        let rendered = self.render_module(&done.snapshot, &host, slot)?;
+        let rendered = rendered.ok_or_else(|| ApiError::not_found(&host.to_string()))?;
+        Ok(done.complete(response::resource(StatusCode::OK, &rendered)))
     }
 
     fn get_module(&self, host: &Key, slot: &Slot) -> ApiResult {
@@ -268,20 +248,19 @@ impl ApiRequest<'_> {
     }
 
     /// Commits if the client's precondition holds at the revision that changes.
-    async fn commit(
-        &mut self,
-        key: &Key,
-        slot: Option<&'static Slot>,
-        operations: Vec<Operation>,
-    ) -> Result<Arc<Snapshot>, ApiError> {
+    async fn commit(&self, operation: Operation, owner_role: Option<Role>) -> Result<CommittedWrite, ApiError> {
         // A resource that does not exist yet has no ETag.
-        let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
+        let conditional = !matches!(operation, Operation::Create { .. });
         let precondition = if conditional { Precondition::from_headers(&self.headers) } else { Precondition::none() };
-        let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
+        let (app, caller, key) = (self.app.clone(), self.caller.clone(), operation.key().clone());
+        let slot = match operation {
+            Operation::PutModule { slot, .. } | Operation::DeleteModule { slot, .. } => Some(slot),
+            _ => None,
+        };
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
         let (visibility, address) = (self.visibility.clone(), guards::client_of(&self.headers));
-        let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
-        let mut operations = operations;
+        let quick = self.size <= SMALL && !matches!(operation, Operation::Delete { .. });
+        let mut operations = vec![operation];
         if !owned.look_up(&operations, false) {
             let look_up = move || {
                 owned.look_up(&operations, true);
@@ -296,15 +275,13 @@ impl ApiRequest<'_> {
             key,
             slot,
             operations,
-            owner_role: self.owner_role,
+            owner_role,
             owned,
             precondition,
             visibility,
             quick,
         };
-        let (snapshot, warnings, note) = Box::pin(write.commit()).await?;
-        (self.people, self.owned, self.made) = (note, warnings, Some(snapshot.revision));
-        Ok(snapshot)
+        Box::pin(write.commit()).await
     }
 
     /// Returns the decoded body, or all of its faults: those of the body, those that were found in its fields, and those that

@@ -11,6 +11,7 @@ use super::managed_resources::WriteCheck;
 use super::render::{render, render_module};
 use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
+use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::{Attempt, Committed, Declined, JudgedOperations, NextState, QueuedCommit};
 
 /// How often a change is judged at least, and for how long, before it is refused because others overtake it each time.
@@ -58,10 +59,27 @@ pub(super) struct PendingWrite {
     pub(super) quick: bool,
 }
 
+/// A write that was committed.
+pub(super) struct CommittedWrite {
+    /// The state after it.
+    pub(super) snapshot: Arc<Snapshot>,
+    warnings: Vec<String>,
+    /// Its changes to keys and owners, for the security log.
+    note: Option<SecurityNote>,
+}
+
+impl CommittedWrite {
+    /// Completes the response to its request.
+    pub(super) fn complete(self, mut response: Response) -> Response {
+        response::warn(&mut response, &self.warnings);
+        set_revision(response.headers_mut(), self.snapshot.revision);
+        response::noted(response, self.note)
+    }
+}
+
 impl PendingWrite {
-    /// Commits if the client's precondition holds at the revision that changes. Returns the state after it, what to warn
-    /// of, and its changes to keys and owners for the security log.
-    pub(super) async fn commit(self) -> Result<(Arc<Snapshot>, Vec<String>, Option<SecurityNote>), ApiError> {
+    /// Commits if the client's precondition holds at the revision that changes.
+    pub(super) async fn commit(self) -> Result<CommittedWrite, ApiError> {
         let (write, began, mut judgements) = (Arc::new(self), Instant::now(), 0);
         loop {
             let judged = write.judged().await?;
@@ -69,7 +87,7 @@ impl PendingWrite {
             let (entering, settling) = (Arc::clone(&write), Arc::clone(&write));
             let enter = move || entering.enter(judged.as_ref().map(|(judged, _place)| judged));
             let settle = move |(entered, warnings, note): EnteredWrite| {
-                settling.settle(entered).map(|committed| (committed.snapshot, warnings, note))
+                settling.settle(entered).map(|Committed { snapshot, .. }| CommittedWrite { snapshot, warnings, note })
             };
             let committed = write.app.writes.executor.commit(write.quick, enter, settle).await;
             match committed.ok_or_else(ApiError::internal)? {
