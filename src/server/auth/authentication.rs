@@ -176,12 +176,7 @@ impl AccessControl {
         let (snapshot, text) = (&*current, text.trim());
         let failed = |message: &str, reason: &'static str| {
             let named = tokens::split_token(text).and_then(|(key, _)| owned_key(snapshot, key));
-            let actor = named.as_ref().map(|(key, owner)| (key, owner));
-            ApiError::with_code(Code::Unauthenticated, message).noted(SecurityNote::new(
-                SecurityEvent::AuthenticationFailed,
-                reason,
-                actor,
-            ))
+            unauthenticated(message, reason, named.as_ref())
         };
         let found = tokens::split_token(text).ok_or(if text.is_empty() { NO_TOKEN } else { MALFORMED });
         let caller = found.and_then(|(key, secret)| verify(snapshot, key, secret));
@@ -215,20 +210,19 @@ impl AccessControl {
 
     fn identify(&self, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let vouched = |reason| self.client_certificates.caller(snapshot, headers).ok_or(reason);
-        let unauthenticated = |message: String, reason: &'static str| {
-            let named = named_key(snapshot, headers);
-            let actor = named.as_ref().map(|(key, owner)| (key, owner));
-            ApiError::with_code(Code::Unauthenticated, message)
+        let failed = |message: &str, reason: &'static str| {
+            // Anything else than the ID of a key may be a secret that was put into the wrong place.
+            let named = token(headers).ok().and_then(|(key, _)| owned_key(snapshot, key));
+            unauthenticated(message, reason, named.as_ref())
                 .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-                .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor))
         };
         let caller = self.authenticate(snapshot, headers).or_else(vouched).map_err(|reason| match reason {
-            ENDED => unauthenticated("this sign-in has ended; run `edgewright login --sso` again".to_owned(), reason),
-            _ => unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason),
+            ENDED => failed("this sign-in has ended; run `edgewright login --sso` again", reason),
+            _ => failed("a valid API key is required: send `Authorization: Bearer TOKEN`", reason),
         })?;
         // Only who has the token is told.
         if let Some(message) = caller.expiry() {
-            return Err(unauthenticated(message, EXPIRED));
+            return Err(failed(&message, EXPIRED));
         }
         note_actor(&caller.key);
         self.key_use.note(&caller.key);
@@ -299,10 +293,11 @@ pub(crate) fn has_token_of_key(headers: &HeaderMap) -> bool {
     token(headers).is_ok_and(|(key, _)| key.as_str() != PERSON_KEY)
 }
 
-/// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was
-/// put into the wrong place.
-fn named_key(snapshot: &Snapshot, headers: &HeaderMap) -> Option<(Id, Id)> {
-    owned_key(snapshot, token(headers).ok()?.0)
+/// The error of a token that is not valid. `named` is the key that it names, with its owner, if the store has that key.
+fn unauthenticated(message: &str, reason: &'static str, named: Option<&(Id, Id)>) -> ApiError {
+    let actor = named.map(|(key, owner)| (key, owner));
+    let note = SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor);
+    ApiError::with_code(Code::Unauthenticated, message).noted(note)
 }
 
 /// A key of the store, and its owner.
