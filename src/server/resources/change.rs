@@ -1,4 +1,4 @@
-//! A change as a `/watch` client or a notification target receives it.
+//! What `/watch` clients and notification targets have in common: which changes they select, and how they see who made them.
 
 use crate::model::decode::one_of;
 use crate::model::resource::endpoint_offers::Offer;
