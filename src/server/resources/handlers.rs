@@ -258,7 +258,7 @@ impl ApiRequest<'_> {
             _ => None,
         };
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
-        let (visibility, address) = (self.visibility.clone(), guards::client_of(&self.headers));
+        let address = guards::client_of(&self.headers);
         let quick = self.size <= SMALL && !matches!(operation, Operation::Delete { .. });
         let mut operations = vec![operation];
         if !owned.look_up(&operations, false) {
@@ -268,19 +268,8 @@ impl ApiRequest<'_> {
             };
             (owned, operations) = blocking(look_up).await?;
         }
-        let write = PendingWrite {
-            app,
-            caller,
-            address,
-            key,
-            slot,
-            operations,
-            owner_role,
-            owned,
-            precondition,
-            visibility,
-            quick,
-        };
+        let write =
+            PendingWrite { app, caller, address, key, slot, operations, owner_role, owned, precondition, quick };
         Box::pin(write.commit()).await
     }
 

@@ -109,7 +109,7 @@ pub(super) struct WriteCheck {
     /// The sources that the request names in its header.
     overrides: Vec<String>,
     /// The secrets that the caller sees.
-    visibility: SecretVisibility,
+    pub(super) visibility: SecretVisibility,
     /// The files and lines of resources, as far as the history has them.
     places: BTreeMap<Key, String>,
 }

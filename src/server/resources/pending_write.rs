@@ -53,8 +53,6 @@ pub(super) struct PendingWrite {
     pub(super) owner_role: Option<Role>,
     pub(super) owned: WriteCheck,
     pub(super) precondition: Precondition,
-    /// The secrets that the caller sees.
-    pub(super) visibility: SecretVisibility,
     /// Whether entering the queue takes no longer than for others.
     pub(super) quick: bool,
 }
@@ -128,7 +126,7 @@ impl PendingWrite {
 
     /// Puts the write into the queue of the store.
     fn enter(&self, judged: Option<&JudgedOperations>) -> EnteredWrite {
-        let (app, caller) = (&self.app, &self.caller);
+        let (app, caller, visibility) = (&self.app, &self.caller, &self.owned.visibility);
         let (mut warnings, mut note) = (Vec::new(), None);
         // Each try has its own time: no record may be older than those before it by as long as a change waits.
         let attempt = Attempt { note: self.owned.note(), ..Attempt::new(caller.author()) };
@@ -140,10 +138,10 @@ impl PendingWrite {
             note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
             warnings = self.owned.check(current, &operations).map_err(ApiError::new)?;
             self.precondition.check(|| match self.slot {
-                Some(slot) => render_module(&app.served.base_urls, &self.visibility, current, &self.key, slot),
+                Some(slot) => render_module(&app.served.base_urls, visibility, current, &self.key, slot),
                 None => current
                     .get(&self.key)
-                    .map(|entry| render(&app.served.base_urls, &self.visibility, current, entry))
+                    .map(|entry| render(&app.served.base_urls, visibility, current, entry))
                     .transpose(),
             })?;
             NextState::judged(current, operations, judged).ok_or(WriteStop::Overtaken)
@@ -189,7 +187,6 @@ mod tests {
     /// A request that creates an edge.
     fn write(app: &AppState) -> PendingWrite {
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-        let visibility = SecretVisibility::Everything;
         PendingWrite {
             app: app.clone(),
             caller: Caller { key: Id::new("ak_1"), owner: Id::new("usr_a"), role: Role::Admin, scope: None },
@@ -198,9 +195,8 @@ mod tests {
             operations: vec![create(&key, &json!({"hostports": ["shop.example.com:443"]}))],
             key,
             owner_role: None,
-            owned: WriteCheck::new(app.clone(), &HeaderMap::new(), &visibility),
+            owned: WriteCheck::new(app.clone(), &HeaderMap::new(), &SecretVisibility::Everything),
             precondition: Precondition::none(),
-            visibility,
             quick: true,
         }
     }
