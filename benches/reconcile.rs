@@ -11,7 +11,6 @@ use edgewright::{
     Disk, LintLevels, Options, Recorder, Snapshot, Store, Tree, apply, load, plan,
     report::RedactedPlan,
     resources::{Author, Id, IpRestriction, Key, Kind, Operation, Traffic, now},
-    storage::Commit,
     validate,
 };
 
@@ -93,10 +92,7 @@ fn commits(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let key = |number: usize| Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{number:027}")));
-    let commit = |operations| {
-        let commit = Commit { base: None, operations, author: Author::Local, at: now() };
-        store.commit(commit).unwrap();
-    };
+    let commit = |operations| drop(store.commit(Author::Local, operations).unwrap());
     let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
     let create = |number| Operation::Create { key: key(number), spec: spec.clone(), claim: None, token: None };
     commit((0..64).map(create).collect());

@@ -168,9 +168,7 @@ pub mod storage {
     //! ```
 
     // Commits.
-    pub use crate::store::{
-        Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, RevisionError, StoreError,
-    };
+    pub use crate::store::{Attempt, CommitError, Declined, MEMORY, Revision, RevisionError, StoreError};
 
     // Changes.
     pub use crate::store::revision::{ChangeEvent, ChangedResource};

@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::attempt::{Attempt, Committed};
+use super::attempt::Attempt;
 use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::encoding::{StateTransition, encode_changes};
@@ -65,7 +65,7 @@ impl Store {
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
-    ) -> Result<Committed, Declined<E>> {
+    ) -> Result<Arc<Snapshot>, Declined<E>> {
         let entered = self.enter(attempt, make)?;
         self.settle(entered)
     }
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Waits until a commit in the queue is durable.
-    pub(crate) fn settle<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
+    pub(crate) fn settle<E>(&self, entered: QueuedCommit<E>) -> Result<Arc<Snapshot>, Declined<E>> {
         let began = entered.began;
         let committed = self.settle_uncounted(entered);
         metrics::commit(&committed, began);
@@ -127,12 +127,11 @@ impl Store {
     }
 
     /// Like [`Store::settle`], for what is no commit in the metrics.
-    pub(crate) fn settle_uncounted<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
+    pub(crate) fn settle_uncounted<E>(&self, entered: QueuedCommit<E>) -> Result<Arc<Snapshot>, Declined<E>> {
         let QueuedCommit { ticket, outcome, .. } = entered;
         match (self.wait_until_settled(ticket), outcome) {
-            (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
             (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),
-            (_, Err(error)) => Err(error),
+            (_, outcome) => outcome,
         }
     }
 

@@ -88,7 +88,7 @@ mod stand_in;
 pub(crate) mod tokens;
 mod trusted_time;
 
-pub use attempt::{Attempt, Commit, Committed};
+pub use attempt::Attempt;
 pub(crate) use commit::header::{CommitHeader, Outcome, Places, Record, ResourceChange, Retention};
 pub(crate) use commit_queue::QueuedCommit;
 pub(crate) use disk::folder_lock::note_server;

@@ -1,5 +1,6 @@
 //! An open store: the current Snapshot, and the only way to make the next one.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 
-use super::attempt::{Attempt, Commit, Committed};
+use super::attempt::Attempt;
 use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{Retention, Verified};
@@ -29,7 +30,7 @@ use super::session_kind::SessionKind;
 use super::speculative::NextState;
 use crate::cache::VersionedCache;
 use crate::lock::Lock;
-use crate::model::{Code, Key, Operation, Snapshot};
+use crate::model::{Author, Code, Key, Operation, Snapshot};
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -232,16 +233,12 @@ impl Store {
         self.current.load_full()
     }
 
-    /// Makes the next revision. On success it is durable and visible; on an error nothing has changed.
-    pub fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
-        let Commit { base, operations, author, at } = commit;
-        let attempt = Attempt { at, ..Attempt::new(author) };
-        let made = self.commit_with(attempt, |current| match base {
-            Some(base) if base != current.revision => Err(CommitError::Stale { base, current: current.revision }),
-            _ => Ok(operations),
-        });
-        made.map_err(|error| match error {
-            Declined::Declined(error) | Declined::Commit(error) => error,
+    /// Makes the next revision from Operations on whatever is current. On success it is durable and visible; on an error nothing
+    /// has changed.
+    pub fn commit(&self, author: Author, operations: Vec<Operation>) -> Result<Arc<Snapshot>, CommitError> {
+        self.commit_with(Attempt::new(author), |_| Ok::<_, Infallible>(operations)).map_err(|error| match error {
+            Declined::Declined(never) => match never {},
+            Declined::Commit(error) => error,
         })
     }
 
@@ -251,7 +248,7 @@ impl Store {
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
-    ) -> Result<Committed, Declined<E>> {
+    ) -> Result<Arc<Snapshot>, Declined<E>> {
         self.commit_next(attempt, |current| make(current).map(|operations| NextState::Operations(operations, None)))
     }
 

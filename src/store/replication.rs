@@ -152,8 +152,7 @@ mod tests {
     use super::*;
     use crate::lock::Lock;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Id, IpRestriction, Key, Kind, Operation};
-    use crate::store::Commit;
+    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
     use crate::store::commit::batch::Batch;
     use crate::store::engine::{Engine, History, State, Statistics};
     use crate::store::history::change_window::NextRevision;
@@ -216,7 +215,7 @@ mod tests {
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit::local(operations)).unwrap();
+        store.commit(Author::Local, operations).unwrap();
     }
 
     fn create(name: &str) -> Operation {
@@ -249,8 +248,7 @@ mod tests {
         let delete = Operation::Delete { key: key("first"), with_children: false };
         commit(&writer, vec![delete.clone()]);
         // A refusal is a record without a revision.
-        let refused = Commit::local(vec![delete]);
-        assert!(writer.commit(refused).is_err());
+        assert!(writer.commit(Author::Local, vec![delete]).is_err());
         commit(&writer, vec![create("c")]);
         while follower.catch_up().unwrap() {}
         assert_eq!(content(&follower), content(&writer));
@@ -312,8 +310,7 @@ mod tests {
     #[test]
     fn who_follows_commits_nothing_and_takes_in_no_other_history() {
         let (writer, follower, other) = pair();
-        let operations = vec![create("mine")];
-        let refused = follower.commit(Commit::local(operations));
+        let refused = follower.commit(Author::Local, vec![create("mine")]);
         assert!(refused.unwrap_err().to_string().contains("it only reads"));
         assert_eq!(follower.followed_writer().unwrap().name, "the first");
         assert!(writer.followed_writer().is_none() && writer.probe().is_ok());

@@ -4,7 +4,6 @@ use crate::cli::command_prelude::*;
 use crate::cli::serve::limit_args::unusable;
 use crate::model::Operation;
 use crate::server::telemetry::security::{LocalLog, SECURITY_LOG};
-use crate::store::Commit;
 
 /// The store or server whose keys and owners a command changes, and the log that it appends to without a server.
 #[derive(Debug, clap::Args)]
@@ -48,7 +47,7 @@ impl AccessChangeArgs {
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = operations.clone();
     // A change of keys is no plan, whose exit codes tell more.
-    store.commit(Commit::local(operations)).map_err(|error| ApplyError::Commit(error).diagnostic())?;
+    store.commit(Author::Local, operations).map_err(|error| ApplyError::Commit(error).diagnostic())?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change was made and is in the history, but not in the security log: {error}"));
     }

@@ -32,8 +32,8 @@ fn meddle(store: &Store, world: &Estate) {
         };
         let is_owned = snapshot.get(operation.key()).is_some_and(|entry| entry.is_owned_by(SOURCE));
         if is_by_hand && is_owned {
-            let (operations, author) = (vec![operation], Author::Local);
-            let _ = store.commit(Commit { base: None, operations, author, at: time(1) });
+            let attempt = Attempt { at: time(1), ..Attempt::new(Author::Local) };
+            let _ = store.commit_with(attempt, |_| Ok::<_, ()>(vec![operation]));
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::model::{
     Key, Kind, MASK, Operation, Secret, Secrets, Snapshot,
 };
 use crate::plan::{DeletionBudget, DigestProtection, Plan, PlanConditions, RedactedPlan, SavedPlan, diff, render};
-use crate::store::{Commit, Places, Query, Record, Store, clock};
+use crate::store::{Attempt, Places, Query, Record, Store, clock};
 use crate::syntax::yaml::Tape;
 use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
 use worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds};
@@ -337,7 +337,8 @@ proptest! {
                     *token = Some(Secret::new(format!("hash of {key}")));
                 }
             }
-            store.commit(Commit { base: Some(plan.base), operations, author: Author::Local, at }).unwrap();
+            let attempt = Attempt { at, ..Attempt::new(Author::Local) };
+            store.commit_with(attempt, |_| Ok::<_, ()>(operations)).unwrap();
         }
         let (kept, root_secret) = (store.snapshot(), store.root_secret());
         let tombstones = kept.tombstones().map(|(key, tombstone)| (key.clone(), tombstone.clone()));

@@ -86,7 +86,7 @@ pub(crate) fn apply_plan(
         true => next_state(plan, tried, current, &mut tokens),
         false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
     });
-    let applied = committed.map(|committed| committed.snapshot.revision).map_err(|error| match error {
+    let applied = committed.map(|snapshot| snapshot.revision).map_err(|error| match error {
         Declined::Declined(error) => error,
         Declined::Commit(error) => ApplyError::Commit(error),
     });
@@ -159,7 +159,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
         let error = match committed {
             Ok(committed) => {
                 let empty = planned.plan.as_ref().is_none_or(Plan::is_empty);
-                return Ok((planned, (!empty).then_some(committed.snapshot.revision)));
+                return Ok((planned, (!empty).then_some(committed.revision)));
             }
             Err(Declined::Declined(Stop::Moved)) => {
                 round += 1;

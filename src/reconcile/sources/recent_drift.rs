@@ -286,7 +286,7 @@ mod tests {
     use crate::reconcile::run::options::Options;
     use crate::reconcile::sync_loop::clock::Clock;
     use crate::reconcile::sync_loop::suspension::Suspensions;
-    use crate::store::{Commit, MEMORY};
+    use crate::store::MEMORY;
 
     fn key() -> Key {
         Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn commit(store: &Store, author: Author, operation: Operation) {
-        store.commit(Commit { base: None, operations: vec![operation], author, at: clock::now() }).unwrap();
+        store.commit(author, vec![operation]).unwrap();
     }
 
     /// A store to which `shop` has applied an edge as revision 1, and the handle of that source.

@@ -19,7 +19,7 @@ use crate::store::engine::{
     BatchVisit, Engine, History, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
 };
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, Retention, Store, StoreError, clock, ids};
+use crate::store::{Retention, Store, StoreError, ids};
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);
@@ -105,8 +105,7 @@ fn run(store: &Store, metadata: &str) -> RunResult {
 }
 
 fn commit(store: &Store, operation: Operation) {
-    let (operations, author) = (vec![operation], Author::Local);
-    store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();
+    store.commit(Author::Local, vec![operation]).unwrap();
 }
 
 fn edge(description: &str) -> Arc<HttpsEdge> {

@@ -9,7 +9,6 @@ use crate::reconcile::prelude::*;
 use crate::reconcile::run::options::{LintLevels, Options};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::store::Commit;
 
 const RESTRICTED: &str = ", ip_restriction: {ip_policy_ids: [ipp_office]}";
 
@@ -50,8 +49,7 @@ fn drifted(test: &str, lints: &LintLevels) -> Store {
     let state = store.snapshot();
     let host = state.iter().find(|it| it.name() == Some("all")).unwrap().key.clone();
     let slot = HttpsEdgeRoute::SLOTS.iter().find(|slot| slot.name == "ip_restriction").unwrap();
-    let (operations, author) = (vec![Operation::DeleteModule { host, slot }], Author::Local);
-    store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();
+    store.commit(Author::Local, vec![Operation::DeleteModule { host, slot }]).unwrap();
     store
 }
 

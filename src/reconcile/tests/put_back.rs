@@ -11,7 +11,7 @@ use crate::reconcile::run::result::RunResult;
 use crate::reconcile::run::rollback::Rollback;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::{ApplyError, PlanResult};
-use crate::store::{Commit, Query};
+use crate::store::Query;
 
 const STAFF: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
 const PARTNER: &str = include_str!("../../../examples/storefront/certs/partner-devices.pem");
@@ -115,7 +115,7 @@ fn a_required_module_is_put_in_and_other_drift_stays() {
         let host = keys(&store, Kind::HttpsEdgeRoute).remove(0);
         let by_hand = Arc::new(HttpsEdgeRoute { description: "by hand".into(), ..HttpsEdgeRoute::default() });
         let operations = vec![Operation::Patch { key: host, spec: by_hand, fields: vec!["description".into()] }];
-        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+        store.commit(Author::Local, operations).unwrap();
         apply(&store, "plat", &edge("two", true));
 
         let result = run(&store, "beta", ROUTE, policy);

@@ -8,7 +8,7 @@ use super::session::cookie;
 use crate::model::{ApiKey, Owner};
 use crate::server::handler_prelude::*;
 use crate::server::{App, Settings, VERSION_HEADER, router};
-use crate::store::{Commit, MEMORY, tokens};
+use crate::store::{MEMORY, tokens};
 
 #[test]
 fn pages_that_search_have_the_share_of_searches() {
@@ -23,7 +23,7 @@ fn pages_that_search_have_the_share_of_searches() {
         Operation::Create { key, spec, claim: None, token: Some(hash) },
     ];
     let AppState { access, served, admissions, .. } = app.0.clone();
-    served.store.commit(Commit::local(operations)).unwrap();
+    served.store.commit(Author::Local, operations).unwrap();
     let session = access.sign_in(&HeaderMap::new(), token.expose());
     let cookie = cookie::set(&access.sessions, &session.ok().unwrap().0).unwrap();
     let cookie = cookie.to_str().unwrap().split(';').next().unwrap();

@@ -22,13 +22,13 @@ use crate::store::engine::{
     BatchVisit, Engine, History, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State, Statistics,
 };
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, CommitHeader, Query, Retention, ids};
+use crate::store::{CommitHeader, Query, Retention, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
     let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
     let operations = vec![Operation::create(key, Arc::new(spec))];
-    store.commit(Commit::local(operations)).unwrap();
+    store.commit(Author::Local, operations).unwrap();
 }
 
 fn target(path: &Path) -> NotificationTarget {

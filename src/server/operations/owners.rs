@@ -113,7 +113,7 @@ async fn patch(
             precondition.check(|| current.get(&key).map(|entry| render(entry, &served.base_urls)).transpose())?;
             Ok(operations)
         };
-        let snapshot = served.store.commit_with(Attempt::new(caller.author()), made)?.snapshot;
+        let snapshot = served.store.commit_with(Attempt::new(caller.author()), made)?;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &render(entry, &served.base_urls)?);
         set_revision(response.headers_mut(), snapshot.revision);

@@ -22,7 +22,7 @@ use crate::server::prelude::*;
 use crate::store::commit::batch::Batch;
 use crate::store::engine::{Engine, FollowedWriter, History, State, Statistics};
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, MEMORY, Retention};
+use crate::store::{MEMORY, Retention};
 
 /// An engine of a process that follows another one.
 struct FollowingEngine {
@@ -271,7 +271,7 @@ fn a_revision_that_a_client_has_seen_is_waited_for_and_only_the_database_tells_t
     let create = || {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
         let operation = Operation::create(Key::new(Kind::IpRestriction, Id::new("ipx_a")), Arc::new(spec));
-        store.commit(Commit::local(vec![operation])).unwrap();
+        store.commit(Author::Local, vec![operation]).unwrap();
     };
     assert_eq!(seen(0, &|| {}), (Ok(true), false));
     // What it has heard before says nothing of a revision that a client has seen since.

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
     use crate::server::App;
-    use crate::store::{Commit, ids};
+    use crate::store::ids;
 
     /// The API of a store with so many revisions.
     fn app(revisions: usize) -> AppState {
@@ -93,7 +93,7 @@ mod tests {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
             let operations = vec![Operation::create(key, spec)];
-            app.served.store.commit(Commit::local(operations)).unwrap();
+            app.served.store.commit(Author::Local, operations).unwrap();
         }
         app
     }

@@ -12,7 +12,7 @@ use super::render::{render, render_module};
 use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::replicas::read_your_writes::set_revision;
-use crate::store::{Attempt, Committed, Declined, JudgedOperations, NextState, QueuedCommit};
+use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit};
 
 /// How often a change is judged at least, and for how long, before it is refused because others overtake it each time.
 const LEAST_JUDGEMENTS: usize = 3;
@@ -85,7 +85,7 @@ impl PendingWrite {
             let (entering, settling) = (Arc::clone(&write), Arc::clone(&write));
             let enter = move || entering.enter(judged.as_ref().map(|(judged, _place)| judged));
             let settle = move |(entered, warnings, note): EnteredWrite| {
-                settling.settle(entered).map(|Committed { snapshot, .. }| CommittedWrite { snapshot, warnings, note })
+                settling.settle(entered).map(|snapshot| CommittedWrite { snapshot, warnings, note })
             };
             let committed = write.app.writes.executor.commit(write.quick, enter, settle).await;
             match committed.ok_or_else(ApiError::internal)? {
@@ -154,7 +154,7 @@ impl PendingWrite {
     fn settle(
         &self,
         entered: Result<QueuedCommit<WriteStop>, Declined<WriteStop>>,
-    ) -> Result<Committed, Declined<WriteStop>> {
+    ) -> Result<Arc<Snapshot>, Declined<WriteStop>> {
         let (store, entered) = (&self.app.served.store, entered?);
         let is_overtaken = matches!(entered.declined(), Some(WriteStop::Overtaken));
         if is_overtaken { store.settle_uncounted(entered) } else { store.settle(entered) }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::model::AnyResource;
     use crate::server::App;
-    use crate::store::{Commit, Query};
+    use crate::store::Query;
 
     fn create(key: &Key, spec: &Value) -> Operation {
         let spec: Arc<dyn AnyResource> = (key.kind.info().restore)(&spec.to_string()).unwrap();
@@ -219,7 +219,7 @@ mod tests {
         let app = App::in_memory().0;
         let invariant = Key::new(Kind::Invariant, Id::new("inv_1"));
         let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
-        app.served.store.commit(Commit::local(vec![create(&invariant, &spec)])).unwrap();
+        app.served.store.commit(Author::Local, vec![create(&invariant, &spec)]).unwrap();
         let (write, recorder) = (write(&app), PrometheusBuilder::new().build_recorder());
         let counted = |judged: Option<&JudgedOperations>| {
             let settled = ::metrics::with_local_recorder(&recorder, || write.settle(write.enter(judged).0));

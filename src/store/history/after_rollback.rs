@@ -169,7 +169,7 @@ impl Store {
             if current.revision == state.revision && permit() { Ok(NextState::Accepted) } else { Err(()) }
         });
         match accepted {
-            Ok(committed) => Ok(Some(committed.snapshot.revision)),
+            Ok(snapshot) => Ok(Some(snapshot.revision)),
             Err(Declined::Commit(CommitError::Failed(error))) => Err(error),
             Err(Declined::Declined(()) | Declined::Commit(_)) => Ok(None),
         }

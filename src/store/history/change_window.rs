@@ -195,9 +195,9 @@ pub(crate) fn bytes_of(entries: &CommitEntries) -> usize {
 mod tests {
     use super::*;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Id, IpRestriction, Kind, Operation};
+    use crate::model::{Author, Id, IpRestriction, Kind, Operation};
+    use crate::store::Store;
     use crate::store::commit::entries::CommitEntry;
-    use crate::store::{Commit, Store};
 
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit::local(operations)).unwrap();
+        store.commit(Author::Local, operations).unwrap();
     }
 
     fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {

@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
     use crate::model::{HttpsEdge, Id, Key, Kind, Operation};
-    use crate::store::{Commit, MEMORY, clock};
+    use crate::store::MEMORY;
 
     /// A store with a revision from each of these commits.
     fn applied_from(commits: &[&str]) -> Store {
@@ -274,7 +274,7 @@ mod tests {
     fn apply(store: &Store, author: Author) {
         let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{}", store.snapshot().revision)));
         let create = Operation::create(key, Arc::new(HttpsEdge::default()));
-        store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
+        store.commit(author, vec![create]).unwrap();
     }
 
     fn find(store: &Store, name: &str) -> Result<u64, String> {

@@ -209,14 +209,13 @@ fn written_by(
 mod tests {
     use super::*;
     use crate::model::{Author, HttpsEdge, Id, Kind, Operation};
-    use crate::store::{Commit, clock};
 
     fn key() -> Key {
         Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
     }
 
     fn commit(store: &Store, author: Author, operation: Operation) {
-        store.commit(Commit { base: None, operations: vec![operation], author, at: clock::now() }).unwrap();
+        store.commit(author, vec![operation]).unwrap();
     }
 
     fn patch(text: &str) -> Operation {

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::model::{Author, HttpsEdge, Id, Key, Kind, Operation};
     use crate::store::commit::header::Outcome;
-    use crate::store::{Attempt, Commit, MEMORY, clock};
+    use crate::store::{Attempt, MEMORY};
 
     #[test]
     fn headers_have_the_numbers_of_their_commits_and_one_resource_has_its_own() {
@@ -198,10 +198,10 @@ mod tests {
             };
             store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
             let operations = (1..=3_000).map(create).collect();
-            store.commit(Commit::local(operations)).unwrap();
+            store.commit(Author::Local, operations).unwrap();
             let author = Author::source("shop", Some("4f2a111".into()));
             let operations = vec![create(3_001)];
-            store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();
+            store.commit(author, operations).unwrap();
             for (query, count) in [(Query::All, 3), (Query::Reconciliations, 1), (Query::Revision(1), 1)] {
                 let records = store.history(&query, u64::MAX, 10).unwrap();
                 assert_eq!(records.len(), count);

@@ -6,7 +6,7 @@ use super::*;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation, Secret};
 use crate::store::disk::files;
-use crate::store::{Attempt, Commit, CommitError, MasterChange};
+use crate::store::{Attempt, CommitError, MasterChange};
 
 const DATABASE: &str = "postgres://edge@db/edge";
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -31,8 +31,7 @@ fn catch_up(copy: &LocalCopy, store: &Store) {
 }
 
 fn commit(store: &Store, operation: Operation) -> Result<(), CommitError> {
-    let commit = Commit::local(vec![operation]);
-    store.commit(commit).map(drop)
+    store.commit(Author::Local, vec![operation]).map(drop)
 }
 
 fn key(name: &str) -> Key {

@@ -11,11 +11,8 @@ use std::{
 
 use edgewright::{
     Code, Store,
-    resources::{
-        AnyResource, ApiKey, Author, HttpsEdge, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now,
-    },
+    resources::{AnyResource, ApiKey, Author, HttpsEdge, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token},
     server::{App, Settings, router},
-    storage::Commit,
 };
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -257,8 +254,7 @@ fn a_configuration_is_of_one_revision_while_others_commit() {
                     fields: vec!["hostports".into()],
                 };
                 let operations = ids.iter().map(patch).collect();
-                let commit = Commit { base: None, operations, author: Author::Local, at: now() };
-                gateway.server.store().commit(commit).unwrap();
+                gateway.server.store().commit(Author::Local, operations).unwrap();
             }
             done.store(true, Ordering::Release);
         });
@@ -311,7 +307,7 @@ fn a_client_of_another_machine_gets_no_keys_whatever_its_headers_say() {
         create(Key::new(Kind::Owner, Id::new("bot_gateway")), Arc::new(Owner { role: Role::Gateway }), None),
         create(key, Arc::new(spec), Some(hash)),
     ];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+    store.commit(Author::Local, operations).unwrap();
     let url = BASE_URL.to_owned();
     let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
     let router = router(App::new(store, settings));

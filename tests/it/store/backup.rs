@@ -17,7 +17,7 @@ use edgewright::{
     resources::{
         AnyResource, Author, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, MatchType, Operation, Role, Secrets, now,
     },
-    storage::{Commit, MEMORY, Query, Verified},
+    storage::{Attempt, MEMORY, Query, Verified},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -241,7 +241,8 @@ fn recorded_at(minutes: &[i64], time: impl Fn(i64) -> Timestamp) -> Folder {
     let store = Store::open(folder.path("store")).unwrap();
     for (number, minute) in minutes.iter().enumerate() {
         let operations = with_routes(number, 0);
-        store.commit(Commit { base: None, operations, author: Author::Local, at: time(*minute) }).unwrap();
+        let attempt = Attempt { at: time(*minute), ..Attempt::new(Author::Local) };
+        store.commit_with(attempt, |_| Ok::<_, ()>(operations)).unwrap();
     }
     drop(store);
     folder.ok(&format!("backup {BACKUP}"));
@@ -339,7 +340,7 @@ fn commits_and_checkpoints_during_a_backup_do_not_tear_it() {
             let mut number = 0;
             while number < 30 || (!stop.load(Ordering::SeqCst) && number < 90) {
                 let operations = with_routes(number, 100);
-                store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+                store.commit(Author::Local, operations).unwrap();
                 number += 1;
             }
         })

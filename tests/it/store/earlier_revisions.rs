@@ -37,7 +37,7 @@ fn commits() -> Vec<Vec<Operation>> {
 fn grown(store: &Store) -> BTreeMap<u64, Vec<String>> {
     let mut states = BTreeMap::from([(store.snapshot().revision, told(&store.snapshot()))]);
     for operations in commits() {
-        let state = commit(store, operations).unwrap().snapshot;
+        let state = commit(store, operations).unwrap();
         states.insert(state.revision, told(&state));
     }
     states
@@ -76,7 +76,7 @@ fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
     let open = |records| Store::open_with(&path, Retention { records, ..Retention::default() }).unwrap();
     let store = open(u64::MAX);
     let mut states = grown(&store);
-    let state = commit(&store, edge(7, 10)).unwrap().snapshot;
+    let state = commit(&store, edge(7, 10)).unwrap();
     states.insert(state.revision, told(&state));
     // Closing a store writes a checkpoint.
     drop((state, store));

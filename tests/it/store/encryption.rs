@@ -11,7 +11,7 @@ use std::{
 use edgewright::{
     Code, Store,
     resources::{Author, Kind, Operation, Secrets},
-    storage::{Commit, MasterKeySource, Query, Retention},
+    storage::{MasterKeySource, Query, Retention},
 };
 use sha2::{Digest, Sha256};
 
@@ -294,8 +294,7 @@ fn a_rollback_does_not_bring_back_destroyed_secrets() {
     let delete = |store: &Store| {
         let key = store.snapshot().iter().find(|it| it.key.kind == Kind::HttpsEdgeRoute).unwrap().key.clone();
         let operations = vec![Operation::Delete { key, with_children: true }];
-        let at = edgewright::resources::now();
-        store.commit(Commit { base: None, operations, author: Author::Local, at }).unwrap()
+        store.commit(Author::Local, operations).unwrap()
     };
     delete(&Store::open(folder.path("store")).unwrap());
     folder.ok(&format!("rollback --to {before} --max-deletes 9"));

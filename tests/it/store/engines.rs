@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use edgewright::{
     Store,
-    resources::{Author, now},
+    resources::Author,
     storage::{
-        Attempt, ChangeEvent, Commit, CommitError, Declined, MEMORY, MemoryEngine, Outcome, Query, Record, Retention,
-        Revision,
+        Attempt, ChangeEvent, CommitError, Declined, MEMORY, MemoryEngine, Outcome, Query, Record, Retention, Revision,
     },
 };
 
@@ -31,7 +30,7 @@ fn history(store: &Store) -> Vec<Record> {
 #[test]
 fn a_commit_is_visible_and_in_the_history() {
     on_every_engine(|store| {
-        assert_eq!(commit(store, vec![small(1)]).unwrap().snapshot.revision, 1);
+        assert_eq!(commit(store, vec![small(1)]).unwrap().revision, 1);
         commit(store, vec![described(1, "other")]).unwrap();
         commit(store, vec![deleted(1)]).unwrap();
         assert_eq!((store.snapshot().revision, store.snapshot().len()), (3, 0));
@@ -69,11 +68,9 @@ fn a_refused_commit_changes_nothing_and_is_in_the_history() {
 fn operations_can_be_computed_on_the_revision_they_apply_to() {
     on_every_engine(|store| {
         commit(store, vec![small(1)]).unwrap();
-        let stale = Commit { base: Some(0), operations: vec![small(2)], author: Author::Local, at: now() };
-        assert!(matches!(store.commit(stale), Err(CommitError::Stale { base: 0, current: 1 })));
         let counted =
             store.commit_with(Attempt::new(Author::Local), |current| Ok::<_, ()>(vec![small(current.len() + 1)]));
-        assert_eq!(counted.unwrap().snapshot.len(), 2);
+        assert_eq!(counted.unwrap().len(), 2);
         let declined = store.commit_with(Attempt::new(Author::Local), |_| Err("no"));
         assert!(matches!(declined, Err(Declined::Declined("no"))));
         assert_eq!(store.snapshot().revision, 2);
@@ -85,7 +82,7 @@ fn history_is_found_by_revision_source_and_resource() {
     on_every_engine(|store| {
         commit(store, vec![small(1)]).unwrap();
         let author = Author::source("docs", None);
-        store.commit(Commit { base: None, operations: vec![small(2)], author, at: now() }).unwrap();
+        store.commit(author, vec![small(2)]).unwrap();
         commit(store, vec![described(1, "other")]).unwrap();
         let positions = |query: &Query, before, limit| -> Vec<u64> {
             store.history(query, before, limit).unwrap().iter().map(|it| it.position).collect()

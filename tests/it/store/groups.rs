@@ -50,7 +50,7 @@ fn many_writers_make_one_history_without_gaps() {
             let store = &store;
             scope.spawn(move || {
                 for round in 0..20 {
-                    let revision = commit(store, vec![small(writer * 100 + round)]).unwrap().snapshot.revision;
+                    let revision = commit(store, vec![small(writer * 100 + round)]).unwrap().revision;
                     assert!(store.snapshot().revision >= revision, "an acknowledged revision is visible");
                 }
             });
@@ -99,7 +99,7 @@ fn a_group_that_fails_leaves_what_was_acknowledged() {
         engine.fail(false);
         assert_eq!(store.readiness().is_ok(), failure == Failure::Append, "a passing failure passes");
         // After a panic nobody knows what was written; after an error the engine says that nothing was.
-        let next = commit(&store, vec![described(1, "kept")]).map(|committed| committed.snapshot.revision);
+        let next = commit(&store, vec![described(1, "kept")]).map(|snapshot| snapshot.revision);
         match failure {
             Failure::Panic => assert!(next.is_err() && store.health().is_err()),
             _ => assert_eq!(next.unwrap(), 2),

@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use edgewright::{
     Store,
-    resources::{Author, now},
-    storage::{Commit, Query, Retention},
+    resources::Author,
+    storage::{Query, Retention},
 };
 
 use super::{commit, described, edge, small, small_key};
@@ -96,7 +96,7 @@ fn a_commit_is_found_at_once_and_after_a_crash() {
     commit(&store, vec![small(1)]).unwrap();
     commit(&store, vec![small(2)]).unwrap();
     let author = Author::source("shop", None);
-    store.commit(Commit { base: None, operations: vec![described(1, "applied")], author, at: now() }).unwrap();
+    store.commit(author, vec![described(1, "applied")]).unwrap();
     for number in 4..=LAST {
         commit(&store, vec![described(2, &number.to_string())]).unwrap();
         let newest = store.history(&Query::All, u64::MAX, 1).unwrap();

@@ -31,12 +31,11 @@ mod readers;
 use std::sync::Arc;
 
 use edgewright::{
-    Store,
+    Snapshot, Store,
     resources::{
         AnyResource, Author, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, MatchType, Operation, Traffic,
-        now,
     },
-    storage::{Commit, CommitError, Committed},
+    storage::CommitError,
 };
 
 /// The key of a small resource with a number.
@@ -88,8 +87,8 @@ fn edge(number: usize, routes: usize) -> Vec<Operation> {
         .collect()
 }
 
-fn commit(store: &Store, operations: Vec<Operation>) -> Result<Committed, CommitError> {
-    store.commit(Commit { base: None, operations, author: Author::Local, at: now() })
+fn commit(store: &Store, operations: Vec<Operation>) -> Result<Arc<Snapshot>, CommitError> {
+    store.commit(Author::Local, operations)
 }
 
 /// Everything that a store holds, as text that can be compared.

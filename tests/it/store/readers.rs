@@ -94,7 +94,7 @@ fn readers_share_a_store_and_exclude_writers() {
     let reader = Store::open_to_read(&path).unwrap();
     assert_eq!(Store::open(&path).err().unwrap().code, Code::StoreLocked, "the lock file was removed");
     drop(reader);
-    assert_eq!(commit(&Store::open(&path).unwrap(), vec![small(2)]).unwrap().snapshot.revision, 2);
+    assert_eq!(commit(&Store::open(&path).unwrap(), vec![small(2)]).unwrap().revision, 2);
 }
 
 #[test]

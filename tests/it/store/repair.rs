@@ -11,8 +11,8 @@ use std::{
 
 use edgewright::{
     Store,
-    resources::{Author, Id, IpRestriction, Key, Kind, Operation, Traffic, now},
-    storage::{Commit, Query},
+    resources::{Author, Id, IpRestriction, Key, Kind, Operation, Traffic},
+    storage::Query,
 };
 
 use crate::support::program::{Folder, MadeFolder, Run, copy, rounds};
@@ -33,7 +33,7 @@ fn add(store: &Store, number: usize) {
         ..IpRestriction::default()
     };
     let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+    store.commit(Author::Local, operations).unwrap();
 }
 
 /// A store whose revision N made resource N: some in its state, the others in the log after it. Its process was killed.

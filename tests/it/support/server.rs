@@ -14,9 +14,8 @@ use std::{
 
 use edgewright::{
     Disk, Options, Store,
-    resources::{AnyResource, ApiKey, Author, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now},
+    resources::{AnyResource, ApiKey, Author, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token},
     server::{App, LoopGuard, Settings, bind, follow, router},
-    storage::Commit,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -293,5 +292,5 @@ fn add_key(operations: &mut Vec<Operation>, owner: &str, role: Role) -> (String,
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) {
-    store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+    store.commit(Author::Local, operations).unwrap();
 }

@@ -16,7 +16,7 @@ use crate::server::operations::operation::ApiOperation;
 use crate::server::prelude::*;
 use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
 use crate::server::{App, VERSION_HEADER, openapi, router};
-use crate::store::{Commit, tokens};
+use crate::store::tokens;
 
 /// The answer to a caller: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,8 +280,7 @@ impl AskedServer {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
-    let commit = Commit::local(operations);
-    store.commit(commit).map(drop).map_err(|error| error.to_string())
+    store.commit(Author::Local, operations).map(drop).map_err(|error| error.to_string())
 }
 
 /// The key of a resource with `own` or `other` in its id.

@@ -329,7 +329,7 @@ mod tests {
     use crate::model::Kind;
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::operation::Operation;
-    use crate::store::{Commit, MEMORY, Store};
+    use crate::store::{MEMORY, Store};
 
     #[test]
     fn uncommitted_changes_are_not_of_the_author_of_the_commit() {
@@ -357,8 +357,7 @@ mod tests {
         };
         let base = "https://edge.example.com";
         for numbers in [1..2_u32, 2..5, 5..5] {
-            let commit = Commit::local(numbers.map(operation).collect());
-            let revision = store.commit(commit).unwrap().snapshot.revision;
+            let revision = store.commit(Author::Local, numbers.map(operation).collect()).unwrap().revision;
             let state = store.snapshot();
             let whole = HistoryEntry::from_record(store.record(revision).unwrap().unwrap(), base, &state);
             let details = store.details(revision).unwrap().unwrap();

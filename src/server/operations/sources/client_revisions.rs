@@ -133,7 +133,7 @@ mod tests {
     use crate::model::key::Key;
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::operation::Operation;
-    use crate::store::{Commit, MEMORY, clock};
+    use crate::store::MEMORY;
 
     #[test]
     fn the_last_revision_of_each_source_is_found_however_much_was_recorded_since() {
@@ -144,7 +144,7 @@ mod tests {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
             let create = Operation::create(key, Arc::new(HttpsEdge::default()));
             let author = Author::source(source, Some(format!("commit{count}")));
-            store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
+            store.commit(author, vec![create]).unwrap();
         };
         let revisions = ClientRevisions::default();
         let last = |source: &str| {

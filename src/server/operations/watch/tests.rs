@@ -9,14 +9,14 @@ use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{AnyResource, ApiKey, IpRestriction, Owner, Secret};
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::{App, VERSION_HEADER};
-use crate::store::{Commit, ids, tokens};
+use crate::store::{ids, tokens};
 
 fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
     Operation::Create { key, spec, claim: None, token }
 }
 
 fn commit(app: &AppState, operations: Vec<Operation>) {
-    app.served.store.commit(Commit::local(operations)).unwrap();
+    app.served.store.commit(Author::Local, operations).unwrap();
 }
 
 fn restriction(app: &AppState) {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use edgewright::resources::{Author, Claim, Kind, MASK, Operation, now};
-use edgewright::storage::Commit;
+use edgewright::resources::{Author, Claim, Kind, MASK, Operation};
 use serde_json::{Value, json};
 
 use super::limits::{DOCS, SHOP, secrets_of};
@@ -66,7 +65,7 @@ fn forget_record(server: &Server) {
     let route = state.iter().find(|entry| entry.key.kind == Kind::HttpsEdgeRoute).unwrap();
     let claim = Claim { required_secrets: None, ..Claim::clone(route.claim.as_ref().unwrap()) };
     let operations = vec![Operation::Claim { key: route.key.clone(), claim: Some(Arc::new(claim)) }];
-    server.store().commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+    server.store().commit(Author::Local, operations).unwrap();
 }
 
 #[test]

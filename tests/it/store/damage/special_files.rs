@@ -103,6 +103,6 @@ fn leftovers_of_an_interrupted_write_are_replaced() {
             put_special(kind, &path.join(name));
         }
         let store = opened_in_time(&path, kind).unwrap_or_else(|error| panic!("{kind}: {error}"));
-        assert_eq!(commit(&store, vec![small(1)]).unwrap().snapshot.revision, 1, "{kind}");
+        assert_eq!(commit(&store, vec![small(1)]).unwrap().revision, 1, "{kind}");
     }
 }
