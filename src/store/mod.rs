@@ -37,17 +37,20 @@
 //! | Room | What it knows |
 //! | --- | --- |
 //! | `open_store` | The current Snapshot, and the only way to make the next one |
-//! | `group_commit`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
+//! | `attempt`, `revision` | What goes in, and what those see who follow the store |
+//! | `group_commit`, `commit_queue`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
 //! | `replication` | Commits of another process |
 //! | `local_copy`, `copy_feed`, `stand_in` | A copy in a folder of a store in a database |
 //! | `commit` | What a commit and a record are, in bytes |
 //! | `log` | Appending, and telling an interrupted write from damage |
 //! | `database` | sled: states and the index |
+//! | `disk` | Files: created, locked, synced and replaced |
 //! | `folder`, `memory`, `postgres` | The engines: in a folder, by generations, in memory, and in a database |
 //! | `history` | Questions about the log |
 //! | `seal` | Secrets at rest |
 //! | `maintenance` | Backup, restore, check, repair, new keys, scrubbing |
-//! | `history_quota`, `trusted_time` | Who may fill the history, and what is old |
+//! | `history_quota`, `quota_usage`, `trusted_time` | Who may fill the history, and what is old |
+//! | `clock`, `ids`, `tokens` | What the pure model cannot make: the time, random IDs and secrets, API tokens |
 //!
 //! # What it never does
 //!
