@@ -3,7 +3,6 @@
 use serde::de::DeserializeOwned;
 
 use crate::reconcile::prelude::*;
-use crate::store::SidecarFiles;
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -15,7 +14,7 @@ pub(crate) struct SourceEntries<T> {
     by_source: Lock<BTreeMap<String, T>>,
 }
 
-impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
+impl<T: Clone + PartialEq + Serialize + DeserializeOwned> SourceEntries<T> {
     /// Creates the entries of a file that does not exist or does not count.
     pub(crate) fn new(store: Arc<Store>, name: &'static str) -> Self {
         Self { store, name, by_source: Lock::default() }
@@ -37,39 +36,28 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         self.update(|entries| drop(entries.insert(source.to_owned(), entry)))
     }
 
-    /// Changes the entries, durably.
+    /// Changes the entries, durably. If they stay as they are, they are not written again.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
         // Before the lock: a commit that reads an entry must not wait for a caller that waits for the store.
         let files = self.store.sidecars();
         let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();
         let result = change(&mut next);
-        self.write(files, &next)?;
-        *by_source = next;
+        if next != *by_source {
+            if let Some(files) = files {
+                files.write(self.name, &serde_json::to_vec_pretty(&next).map_err(StoreError::internal)?)?;
+            }
+            *by_source = next;
+        }
         Ok(result)
     }
 
-    /// Changes the entry of a source, durably. An entry that stays as it is is not written again.
-    pub(crate) fn change(&self, source: &str, change: impl FnOnce(Option<T>) -> T) -> Result<(), StoreError>
-    where
-        T: PartialEq,
-    {
-        let files = self.store.sidecars();
-        let mut by_source = self.by_source.lock();
-        let entry = change(by_source.get(source).cloned());
-        if by_source.get(source) != Some(&entry) {
-            let mut next = by_source.clone();
-            next.insert(source.to_owned(), entry);
-            self.write(files, &next)?;
-            *by_source = next;
-        }
-        Ok(())
-    }
-
-    fn write(&self, files: Option<Arc<dyn SidecarFiles>>, entries: &BTreeMap<String, T>) -> Result<(), StoreError> {
-        let Some(files) = files else { return Ok(()) };
-        let text = serde_json::to_vec_pretty(entries).map_err(StoreError::internal)?;
-        files.write(self.name, &text)
+    /// Changes the entry of a source, durably.
+    pub(crate) fn change(&self, source: &str, change: impl FnOnce(Option<T>) -> T) -> Result<(), StoreError> {
+        self.update(|entries| {
+            let entry = change(entries.get(source).cloned());
+            entries.insert(source.to_owned(), entry);
+        })
     }
 }
 

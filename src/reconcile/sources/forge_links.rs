@@ -1,17 +1,16 @@
 //! Links from a source to the pages of its forge: templates of URLs in the configuration (D116).
 //!
 //! Commits and paths come from manifests and histories of others, so each is encoded before it becomes part of a URL, and none
-//! can choose its host. What is no commit has no link.
+//! can choose its host. What is no commit has no link, such as the ID of uncommitted changes.
 
 use crate::model::key::segment;
 use crate::reconcile::prelude::*;
+use crate::store::CommitPrefix;
 
 /// The placeholders of templates.
 const COMMIT: &str = "{commit}";
 const PATH: &str = "{path}";
 const LINE: &str = "{line}";
-/// The digits of a commit ID.
-const DIGITS: std::ops::RangeInclusive<usize> = 7..=64;
 /// The most bytes of a template.
 const MOST_BYTES: usize = 1000;
 
@@ -32,24 +31,19 @@ impl ForgeLinks {
 
     /// The page of a commit.
     pub(crate) fn commit(&self, commit: &str) -> Option<String> {
-        let is_known = !self.commit_url.is_empty() && is_commit(commit);
+        let is_known = !self.commit_url.is_empty() && CommitPrefix::parse(commit).is_some();
         is_known.then(|| self.commit_url.replace(COMMIT, commit))
     }
 
     /// The page of a line of a file at a commit.
     pub(crate) fn file(&self, commit: &str, path: &str, line: Option<u64>) -> Option<String> {
-        if self.file_url.is_empty() || path.is_empty() || !is_commit(commit) {
+        if self.file_url.is_empty() || path.is_empty() || CommitPrefix::parse(commit).is_none() {
             return None;
         }
         let path: Vec<String> = path.split('/').map(|part| segment(part).to_string()).collect();
         let url = self.file_url.replace(COMMIT, commit).replace(LINE, &line.unwrap_or(1).to_string());
         Some(url.replace(PATH, &path.join("/")))
     }
-}
-
-/// Whether a text is a commit ID. One of uncommitted changes is none.
-fn is_commit(text: &str) -> bool {
-    DIGITS.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Checks a template that must have some texts in braces and can have others.
