@@ -89,15 +89,10 @@ impl Store {
     /// Opens or creates the store at an address: a folder, [`MEMORY`], or the `postgres://` URL of a database, which needs a master
     /// key ([`Store::open_encrypted`]).
     pub fn open(address: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(address, Retention::default())
+        Self::open_encrypted(address, Retention::default(), &MasterKeySource::Beside)
     }
 
-    /// Opens a store as [`Store::open`] does, with another retention of history.
-    pub fn open_with(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
-        Self::open_encrypted(address, retention, &MasterKeySource::Beside)
-    }
-
-    /// Opens a store as [`Store::open`] does, with a master key from elsewhere (D96).
+    /// Opens a store as [`Store::open`] does, with another retention of history, or a master key from elsewhere (D96).
     pub fn open_encrypted(
         address: impl AsRef<Path>,
         retention: Retention,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use edgewright::{
     Snapshot, Store,
     resources::{Entry, Kind, Operation},
-    storage::{MEMORY, Retention, RevisionError},
+    storage::{MEMORY, MasterKeySource, Retention, RevisionError},
 };
 
 use super::{commit, deleted, described, edge, small};
@@ -73,7 +73,8 @@ fn every_revision_is_restored_as_it_was() {
 fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let open = |records| Store::open_with(&path, Retention { records, ..Retention::default() }).unwrap();
+    let retention = |records| Retention { records, ..Retention::default() };
+    let open = |records| Store::open_encrypted(&path, retention(records), &MasterKeySource::Beside).unwrap();
     let store = open(u64::MAX);
     let mut states = grown(&store);
     let state = commit(&store, edge(7, 10)).unwrap();

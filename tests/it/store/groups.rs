@@ -11,7 +11,7 @@ use std::{
 
 use edgewright::{
     Store,
-    storage::{Engine, Query, Retention},
+    storage::{Engine, MasterKeySource, Query, Retention},
 };
 
 use super::{commit, content, deleted, described, edge, small};
@@ -116,7 +116,7 @@ fn a_busy_store_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let retention = Retention { records: 50, ..Retention::default() };
-    let store = Store::open_with(&path, retention).unwrap();
+    let store = Store::open_encrypted(&path, retention, &MasterKeySource::Beside).unwrap();
     commit(&store, edge(1, 10)).unwrap();
     let big = "x".repeat(250);
     let mut most = 0;
@@ -135,7 +135,7 @@ fn a_busy_store_stays_small() {
     let verified = store.verify().unwrap();
     assert_eq!(verified.oldest + verified.records - 1, store.position());
     drop(store);
-    let store = Store::open_with(&path, retention).unwrap();
+    let store = Store::open_encrypted(&path, retention, &MasterKeySource::Beside).unwrap();
     assert_eq!(content(&store), expected);
     assert_eq!(store.history(&Query::All, u64::MAX, 5).unwrap().len(), 5);
 }

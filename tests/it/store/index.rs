@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use edgewright::{
     Store,
     resources::Author,
-    storage::{Query, Retention},
+    storage::{MasterKeySource, Query, Retention},
 };
 
 use super::{commit, described, edge, small, small_key};
@@ -18,7 +18,7 @@ const ONE: Retention = Retention { records: 1, age: std::time::Duration::MAX, by
 /// Makes commits that are each followed by a checkpoint: closing a store writes one.
 fn checkpoints(path: &Path, count: usize, retention: Retention) {
     for number in 0..count {
-        let store = Store::open_with(path, retention).unwrap();
+        let store = Store::open_encrypted(path, retention, &MasterKeySource::Beside).unwrap();
         commit(&store, edge(number, 500)).unwrap();
         drop(store);
         assert!(path.join(format!("state.{:010}", number + 2)).exists(), "no checkpoint was written");
