@@ -23,6 +23,14 @@ impl Default for MemoryEngine {
     }
 }
 
+#[cfg(test)]
+impl MemoryEngine {
+    /// Drops the oldest commits, as an engine does that keeps no more of them.
+    pub(crate) fn forget(&self, commits: usize) {
+        self.log.lock().drain(..commits);
+    }
+}
+
 fn tip(log: &[Batch]) -> Tip {
     log.last().map(Tip::after).unwrap_or_default()
 }

@@ -79,6 +79,8 @@ pub(crate) mod maintenance;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 mod open_store;
+#[cfg(test)]
+pub(crate) mod patched_engine;
 pub(crate) mod postgres;
 mod quota_usage;
 mod read_again;

@@ -153,61 +153,18 @@ mod tests {
     use crate::lock::Lock;
     use crate::model::kind::ip_restriction::Traffic;
     use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
-    use crate::store::commit::batch::Batch;
-    use crate::store::engine::{Engine, History, State, Statistics};
+    use crate::store::engine::Engine;
     use crate::store::history::change_window::NextRevision;
     use crate::store::memory::MemoryEngine;
+    use crate::store::patched_engine::PatchedEngine;
 
-    /// The log of a store in memory, for a process that reads it.
+    /// How the log that a follower reads differs from that of the writer.
+    #[derive(Default)]
     struct LogOfAnother {
-        log: Arc<MemoryEngine>,
-        /// Whether its history is another one.
+        /// Whether the history is another one.
         is_other: AtomicBool,
-        /// The data that its writer has forgotten.
+        /// The data that the writer has forgotten.
         forgotten: Lock<Forgotten>,
-    }
-
-    impl Engine for LogOfAnother {
-        fn load(&self) -> Result<State, StoreError> {
-            self.log.load()
-        }
-
-        fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
-            self.health()
-        }
-
-        fn history(&self) -> &dyn History {
-            self.log.history()
-        }
-
-        fn statistics(&self) -> Statistics {
-            self.log.statistics()
-        }
-
-        fn batches_after(&self, known: Tip) -> Result<(Vec<Batch>, Forgotten), StoreError> {
-            let mut batches = self.log.load()?.batches;
-            batches.retain(|batch| batch.position > known.position);
-            if self.is_other.load(Ordering::SeqCst) {
-                batches.iter_mut().for_each(|batch| batch.hash = [7; 32]);
-            }
-            // The rest is there the next time.
-            batches.truncate(2);
-            Ok((batches, std::mem::take(&mut *self.forgotten.lock())))
-        }
-
-        fn followed_writer(&self) -> Option<FollowedWriter> {
-            Some(FollowedWriter {
-                name: "the first".into(),
-                url: None,
-                began: None,
-                gone_since: None,
-                seen: Instant::now(),
-            })
-        }
-
-        fn health(&self) -> Result<(), StoreError> {
-            Err(StoreError::new(Code::NotTheWriter, "it only reads"))
-        }
     }
 
     fn key(name: &str) -> Key {
@@ -230,12 +187,29 @@ mod tests {
     }
 
     fn pair() -> (Store, Store, Arc<LogOfAnother>) {
-        let log = Arc::new(MemoryEngine::default());
-        let (is_other, forgotten) = (AtomicBool::new(false), Lock::default());
-        let other = Arc::new(LogOfAnother { log: Arc::clone(&log), is_other, forgotten });
-        let writer = Store::with_engine(log, Retention::default()).unwrap();
+        let (log, other) = (Arc::new(MemoryEngine::default()), Arc::new(LogOfAnother::default()));
+        let writer = Store::with_engine(Arc::clone(&log) as Arc<dyn Engine>, Retention::default()).unwrap();
         commit(&writer, vec![create("first")]);
-        let follower = Store::with_engine(Arc::clone(&other) as Arc<dyn Engine>, Retention::default()).unwrap();
+        let (read, is_told) = (Arc::clone(&log), Arc::clone(&other));
+        let batches_after = move |known: Tip| -> Result<_, StoreError> {
+            let mut batches = read.load()?.batches;
+            batches.retain(|batch| batch.position > known.position);
+            if is_told.is_other.load(Ordering::SeqCst) {
+                batches.iter_mut().for_each(|batch| batch.hash = [7; 32]);
+            }
+            // The rest is there the next time.
+            batches.truncate(2);
+            Ok((batches, std::mem::take(&mut *is_told.forgotten.lock())))
+        };
+        let (name, seen) = ("the first".into(), Instant::now());
+        let engine = PatchedEngine {
+            log,
+            writer: Lock::new(Some(FollowedWriter { name, url: None, began: None, gone_since: None, seen })),
+            batches_after: Some(Box::new(batches_after)),
+            refusal: Arc::new(Lock::new(Some(StoreError::new(Code::NotTheWriter, "it only reads")))),
+            ..PatchedEngine::default()
+        };
+        let follower = Store::with_engine(Arc::new(engine), Retention::default()).unwrap();
         (writer, follower, other)
     }
 

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Notifier;
 use super::config::{NotificationSink, NotificationTarget};
@@ -17,12 +16,10 @@ use super::transitions::{EventContent, ObservedSource, ReportedState, Transition
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{IpRestriction, Operation};
 use crate::server::prelude::*;
-use crate::store::commit::batch::Batch;
-use crate::store::engine::{
-    BatchVisit, Engine, History, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State, Statistics,
-};
+use crate::store::engine::{Engine, SidecarFiles};
 use crate::store::memory::MemoryEngine;
-use crate::store::{CommitHeader, Query, Retention, ids};
+use crate::store::patched_engine::PatchedEngine;
+use crate::store::{Retention, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
@@ -86,64 +83,19 @@ fn a_target_is_told_of_what_follows_its_start_and_not_twice() {
     assert_eq!(lags.len(), 1);
 }
 
-/// An engine whose oldest records are gone.
-#[derive(Default)]
-struct Forgetful(MemoryEngine);
-
-impl Engine for Forgetful {
-    fn load(&self) -> Result<State, StoreError> {
-        self.0.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.0.append(after, batches)
-    }
-
-    fn history(&self) -> &dyn History {
-        self
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
-    }
-}
-
-impl History for Forgetful {
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        match query {
-            Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
-            query => self.0.headers(query, before, limit),
-        }
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.0.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.0.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.0.walk(revision, upto, visit)
-    }
-}
-
 #[test]
 fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("changes.jsonl");
-    let store = Arc::new(Store::with_engine(Arc::new(Forgetful::default()), Retention::default()).unwrap());
+    let engine = Arc::new(MemoryEngine::default());
+    let store = Arc::new(Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap());
     commit(&store);
     // The target's cursor is after revision 1.
     let (_, mut delivery) = delivery(&store, &log);
     for _ in 0..6 {
         commit(&store);
     }
+    engine.forget(5);
     while delivery.step().unwrap() {}
     let told = lines(&log, 3);
     assert_eq!(told[0]["type"], "gap");
@@ -151,20 +103,8 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     assert_eq!(revisions(&told[1..]), [6, 7]);
 }
 
-/// An engine of a store that another process can take over.
-#[derive(Default)]
-struct OvertakenEngine {
-    log: MemoryEngine,
-    is_overtaken: Arc<AtomicBool>,
-}
-
-/// The files of its store.
-struct OvertakenFiles(Arc<AtomicBool>);
-
-fn check_writer(is_overtaken: &AtomicBool) -> Result<(), StoreError> {
-    let error = || StoreError::new(Code::StoreLocked, "another process writes to the store");
-    if is_overtaken.load(Ordering::SeqCst) { Err(error()) } else { Ok(()) }
-}
+/// The files of a store that another process can take over.
+struct OvertakenFiles(Arc<Lock<Option<StoreError>>>);
 
 impl SidecarFiles for OvertakenFiles {
     fn read(&self, _name: &str, _most: u64) -> Result<Option<Vec<u8>>, StoreError> {
@@ -172,37 +112,7 @@ impl SidecarFiles for OvertakenFiles {
     }
 
     fn write(&self, _name: &str, _bytes: &[u8]) -> Result<(), StoreError> {
-        check_writer(&self.0)
-    }
-}
-
-impl Engine for OvertakenEngine {
-    fn load(&self) -> Result<State, StoreError> {
-        self.log.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.log.append(after, batches)
-    }
-
-    fn history(&self) -> &dyn History {
-        &self.log
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.log.statistics()
-    }
-
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
-        Some(Arc::new(OvertakenFiles(Arc::clone(&self.is_overtaken))))
-    }
-
-    fn health(&self) -> Result<(), StoreError> {
-        check_writer(&self.is_overtaken)
+        self.0.lock().clone().map_or(Ok(()), Err)
     }
 }
 
@@ -210,15 +120,17 @@ impl Engine for OvertakenEngine {
 fn a_writer_that_was_overtaken_notifies_nobody_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("changes.jsonl");
-    let engine = OvertakenEngine::default();
-    let is_overtaken = Arc::clone(&engine.is_overtaken);
+    let refusal: Arc<Lock<Option<StoreError>>> = Arc::default();
+    let files: Arc<dyn SidecarFiles> = Arc::new(OvertakenFiles(Arc::clone(&refusal)));
+    let (is_shared, files) = (true, Some(files));
+    let engine = PatchedEngine { refusal: Arc::clone(&refusal), is_shared, files, ..PatchedEngine::default() };
     let store = Arc::new(Store::with_engine(Arc::new(engine), Retention::default()).unwrap());
     let (outbox, mut delivery) = delivery(&store, &log);
     for _ in 0..5 {
         commit(&store);
     }
     assert!(delivery.step().unwrap());
-    is_overtaken.store(true, Ordering::SeqCst);
+    *refusal.lock() = Some(StoreError::new(Code::StoreLocked, "another process writes to the store"));
     delivery.run();
     // The second one was on its way before anybody could know.
     assert_eq!(revisions(&lines(&log, 2)), [1, 2]);

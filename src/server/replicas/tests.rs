@@ -19,46 +19,13 @@ use crate::server::auth::client_certificates::VouchedName;
 use crate::server::limits::slots::Slots;
 use crate::server::limits::slots::admissions::Admissions;
 use crate::server::prelude::*;
-use crate::store::commit::batch::Batch;
-use crate::store::engine::{Engine, FollowedWriter, History, State, Statistics};
-use crate::store::memory::MemoryEngine;
+use crate::store::engine::{Engine, FollowedWriter};
+use crate::store::patched_engine::PatchedEngine;
 use crate::store::{MEMORY, Retention};
-
-/// An engine of a process that follows another one.
-struct FollowingEngine {
-    log: MemoryEngine,
-    writer: Lock<FollowedWriter>,
-}
-
-impl Engine for FollowingEngine {
-    fn load(&self) -> Result<State, StoreError> {
-        self.log.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.log.append(after, batches)
-    }
-
-    fn history(&self) -> &dyn History {
-        &self.log
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.log.statistics()
-    }
-
-    fn followed_writer(&self) -> Option<FollowedWriter> {
-        Some(self.writer.lock().clone())
-    }
-
-    fn is_shared(&self) -> bool {
-        true
-    }
-}
 
 /// A server that follows a writer at a URL.
 struct TestFollower {
-    engine: Arc<FollowingEngine>,
+    engine: Arc<PatchedEngine>,
     store: Arc<Store>,
     forwarder: Forwarder,
     places: Slots,
@@ -73,7 +40,8 @@ impl TestFollower {
             gone_since: None,
             seen: Instant::now(),
         };
-        let engine = Arc::new(FollowingEngine { log: MemoryEngine::default(), writer: Lock::new(writer) });
+        let writer = Lock::new(Some(writer));
+        let engine = Arc::new(PatchedEngine { is_shared: true, writer, ..PatchedEngine::default() });
         let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
         let store = Arc::new(store);
         Self { engine, forwarder: Forwarder::new(Arc::clone(&store)), store, places: Admissions::default().forwards }
@@ -155,7 +123,7 @@ fn only_an_answer_of_a_server_to_the_request_itself_is_returned() {
 fn nothing_is_sent_to_a_writer_that_is_gone() {
     let (listener, url) = hanging();
     let follower = TestFollower::of(&url);
-    follower.engine.writer.lock().gone_since = Instant::now().checked_sub(Duration::from_secs(3));
+    follower.engine.writer.lock().as_mut().unwrap().gone_since = Instant::now().checked_sub(Duration::from_secs(3));
     assert_eq!(run(follower.forward(&deletion(), None)), Err(Code::NotTheWriter));
     assert!(follower.forwarder.check(&deletion()).is_err());
     listener.set_nonblocking(true).unwrap();
@@ -187,7 +155,7 @@ fn a_request_ends_when_the_writer_is_replaced_or_its_timeout_is_over() {
     let replaced = run(async {
         let replacing = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            follower.engine.writer.lock().name = "second".into();
+            follower.engine.writer.lock().as_mut().unwrap().name = "second".into();
         };
         let deletion = deletion();
         tokio::join!(follower.forward(&deletion, None), replacing).0
