@@ -2,14 +2,30 @@
 //! requests of a server.
 
 use std::cell::Cell;
-use std::thread;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// How much lower the priority is, in nice levels: requests get nearly all of a processor that both need.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 12;
 /// The longest turn of a thread with a lower priority. The system looks only every few milliseconds who waits.
 const LONGEST_TURN: Duration = Duration::from_micros(200);
+
+/// Ends a thread when it is dropped.
+pub(crate) struct ThreadGuard {
+    _alive: Sender<()>,
+}
+
+impl ThreadGuard {
+    /// Starts a thread. Its work gets what waits for a time, and then tells whether the thread goes on.
+    pub(crate) fn start(name: &str, work: impl FnOnce(&dyn Fn(Duration) -> bool) + Send + 'static) -> io::Result<Self> {
+        let (alive, ended) = channel::<()>();
+        let goes_on = move |pause: Duration| ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout);
+        thread::Builder::new().name(name.to_owned()).spawn(move || work(&goes_on))?;
+        Ok(Self { _alive: alive })
+    }
+}
 
 thread_local! {
     /// When this thread yielded the last time; none with the usual priority.

@@ -141,7 +141,7 @@
 //! | `files` | Files that are complete or missing, the fail points of the disk, and gzip | knows what it writes |
 //! | `http_client` | Requests to other servers: timeouts, authorities, and why one failed | knows what it sends |
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
-//! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
+//! | `background` | Threads for long work beside the requests of a server, and their priority | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
 //! | `syntax` | Notations of others: YAML and JSON, CEL, certificates and keys, XML, access logs, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |

@@ -12,14 +12,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::{
     commit::codec, commit_queue::QueueState, error::StoreError, open_store::Store, quota_usage::count_earlier_records,
 };
-use crate::background::lower_priority;
+use crate::background::{ThreadGuard, lower_priority};
 use crate::model::{Code, Snapshot};
 
 /// How long to wait after a failed checkpoint before the next one.
@@ -126,13 +125,8 @@ impl Store {
     }
 }
 
-/// The maintenance of a store, which ends when it is dropped.
-pub(crate) struct StoreMaintenance {
-    _alive: Sender<()>,
-}
-
-/// Maintains a store, and counts what its history has of each owner.
-pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) -> StoreMaintenance {
+/// Maintains a store until the returned value is dropped, and counts what its history has of each owner.
+pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) -> Option<ThreadGuard> {
     let store = Arc::downgrade(store);
     let counted = Weak::clone(&store);
     let count = move || {
@@ -142,17 +136,13 @@ pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) -> StoreMaintenance
     if let Err(error) = std::thread::Builder::new().name("shares".into()).spawn(count) {
         tracing::warn!("Shares of the history do not count records of earlier processes: {error}");
     }
-    let (alive, ended) = channel::<()>();
-    let maintain = move || {
-        while ended.recv_timeout(MAINTENANCE) == Err(RecvTimeoutError::Timeout) {
+    let maintenance = ThreadGuard::start("maintenance", move |goes_on| {
+        while goes_on(MAINTENANCE) {
             let Some(store) = store.upgrade() else { return };
             store.maintain();
         }
-    };
-    if let Err(error) = std::thread::Builder::new().name("maintenance".into()).spawn(maintain) {
-        tracing::warn!("The store is maintained only after commits: {error}");
-    }
-    StoreMaintenance { _alive: alive }
+    });
+    maintenance.inspect_err(|error| tracing::warn!("The store is maintained only after commits: {error}")).ok()
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ use super::open_store::{Store, shown_address};
 use super::seal::{KeyId, Keyring, MasterKeySource};
 use super::session_kind::SessionKind;
 use super::stand_in::StandIn;
-use crate::background::lower_priority;
+use crate::background::{ThreadGuard, lower_priority};
 use crate::lock::Lock;
 use crate::model::{Code, Snapshot};
 
@@ -83,12 +82,6 @@ enum CopyFate {
     IsKept(u64),
 }
 
-/// Keeps a copy up to date until it is dropped.
-pub(crate) struct CopyKeeper {
-    /// The thread ends with it.
-    _alive: Sender<()>,
-}
-
 impl LocalCopy {
     /// Names the folder for the copy of the store at an address. Fails if it has anything else.
     pub(crate) fn new(
@@ -116,24 +109,21 @@ impl LocalCopy {
     }
 
     /// Keeps the copy up to date with a store in a database, until the returned value is dropped.
-    pub(crate) fn keep(self: &Arc<Self>, store: &Arc<Store>) -> std::io::Result<CopyKeeper> {
-        let (alive, stopped) = channel();
+    pub(crate) fn keep(self: &Arc<Self>, store: &Arc<Store>) -> std::io::Result<ThreadGuard> {
         let feed = Arc::clone(store.copy.get_or_init(Arc::default));
         let (copy, store) = (Arc::clone(self), Arc::downgrade(store));
-        let keep = move || {
+        ThreadGuard::start("local copy", move |goes_on| {
             lower_priority();
-            copy.keep_until(&stopped, &store, &feed);
-        };
-        std::thread::Builder::new().name("local copy".into()).spawn(keep)?;
-        Ok(CopyKeeper { _alive: alive })
+            copy.keep_while(goes_on, &store, &feed);
+        })
     }
 
-    fn keep_until(&self, stopped: &Receiver<()>, store: &Weak<Store>, feed: &CopyFeed) {
+    fn keep_while(&self, goes_on: &dyn Fn(Duration) -> bool, store: &Weak<Store>, feed: &CopyFeed) {
         let (mut pause, place) = (PAUSE, self.folder.display());
-        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        while goes_on(pause) {
             let Some(store) = store.upgrade() else { return };
             // The copy may be ahead of a store that another one has replaced.
-            let is_over = || stopped.try_recv() == Err(TryRecvError::Disconnected);
+            let is_over = || !goes_on(Duration::ZERO);
             let caught_up = catch_unwind(AssertUnwindSafe(|| self.catch_up(&store, feed, &is_over)));
             match caught_up.unwrap_or_else(|_| Err(StoreError::internal("it failed unexpectedly"))) {
                 Ok(()) => {

@@ -22,7 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use clap::{ArgMatches, Command};
 
-use crate::background::lower_priority_of_pool;
+use crate::background::{ThreadGuard, lower_priority_of_pool};
 use crate::cli::access::keys;
 use crate::cli::access::wide_keys::wide_keys;
 use crate::cli::config::Config;
@@ -36,7 +36,7 @@ use crate::server::notify::Notifier;
 use crate::server::resources::write_policy::RestWrites;
 use crate::server::telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources};
 use crate::server::{ApiService, App, Server, Settings, Tls, install_metrics};
-use crate::store::checkpoint::{StoreMaintenance, maintain_from_time_to_time};
+use crate::store::checkpoint::maintain_from_time_to_time;
 use crate::store::local_copy::LocalCopy;
 use crate::store::note_server;
 pub(super) use args::{Args, check_file, command};
@@ -221,7 +221,7 @@ impl Args {
                 }
                 None => {}
             }
-            maintenance = Some(maintain_from_time_to_time(store));
+            maintenance = maintain_from_time_to_time(store);
             notifier = Notifier::start(store, config.notifications.clone(), &bound.base_url)?;
             self.create_admin(store)?;
         }
@@ -385,7 +385,7 @@ struct Round<'a> {
 struct RoundOutputs {
     log: Option<SecurityLog>,
     notifier: Option<Notifier>,
-    _maintenance: Option<StoreMaintenance>,
+    _maintenance: Option<ThreadGuard>,
 }
 
 /// The parts that report until the process ends.

@@ -10,10 +10,11 @@
 //! all of its parts serves without them, and ends for another one that tries again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 
 use tokio::sync::oneshot;
 
+use crate::background::ThreadGuard;
 use crate::cli::prelude::*;
 use crate::cli::store::retention_args::RetentionArgs;
 use crate::cli::store::store_args::StoreArgs;
@@ -39,29 +40,26 @@ pub(super) struct RoleWatch {
     over: Option<oneshot::Receiver<()>>,
     /// When the round may end for another one with the same role.
     retry_at: Arc<Lock<Option<Instant>>>,
-    /// The thread ends with it.
-    _alive: Sender<()>,
+    _thread: Option<ThreadGuard>,
 }
 
 impl RoleWatch {
     /// Starts to keep the role that a server has on an open store.
     pub(super) fn start(args: &StoreArgs, retention: &RetentionArgs, store: &Arc<Store>) -> std::io::Result<Self> {
-        let ((alive, stopped), (opened, next), (over, is_over)) =
-            (channel::<()>(), channel::<Arc<Store>>(), oneshot::channel::<()>());
+        let ((opened, next), (over, is_over)) = (channel::<Arc<Store>>(), oneshot::channel::<()>());
         let retry_at: Arc<Lock<Option<Instant>>> = Arc::default();
         // A store in a folder has one process.
-        if args.is_in_database() {
+        let thread = args.is_in_database().then(|| {
             let role = ServerRole::new(args.clone(), retention.clone(), Arc::clone(store), Arc::clone(&retry_at));
-            let keep = move || {
-                if let Some(store) = role.keep(&stopped)
+            ThreadGuard::start("role", move |goes_on| {
+                if let Some(store) = role.keep(goes_on)
                     && opened.send(store).is_ok()
                 {
                     let _ = over.send(());
                 }
-            };
-            std::thread::Builder::new().name("role".into()).spawn(keep)?;
-        }
-        Ok(Self { next, over: Some(is_over), retry_at, _alive: alive })
+            })
+        });
+        Ok(Self { next, over: Some(is_over), retry_at, _thread: thread.transpose()? })
     }
 
     /// Completes when the round is to end. Can be asked for once.
@@ -107,9 +105,9 @@ impl ServerRole {
     }
 
     /// Keeps the role until the round is to end, and returns the store for the next one. Returns none if the round ends before.
-    fn keep(mut self, stopped: &Receiver<()>) -> Option<Arc<Store>> {
+    fn keep(mut self, goes_on: &dyn Fn(Duration) -> bool) -> Option<Arc<Store>> {
         let pause = if self.store.followed_writer().is_some() { FOLLOW } else { PROBE };
-        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        while goes_on(pause) {
             match catch_unwind(AssertUnwindSafe(|| self.step())) {
                 Ok(None) => {}
                 Ok(Some(store)) => return Some(store),

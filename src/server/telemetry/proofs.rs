@@ -5,10 +5,10 @@
 //! needs those of the current revision proves in place of the thread, and what it finds is kept, too: each such revision is
 //! proven once, however many ask.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::OnceLock;
 
 use super::metrics::inventory::Expiry;
-use crate::background::lower_priority;
+use crate::background::{ThreadGuard, lower_priority};
 use crate::model::kind::invariant::Invariant;
 use crate::plan::proof_report::ProofReport;
 use crate::routing::invariant::depend_on;
@@ -27,8 +27,7 @@ pub(crate) struct ProofCache {
     last: Lock<Arc<ProvenState>>,
     /// Held by whoever proves. Those who wait for it find the answers then.
     proving: Lock<()>,
-    /// The thread ends with it.
-    _alive: Option<Sender<()>>,
+    thread: OnceLock<ThreadGuard>,
 }
 
 /// The answers about the invariants of a state.
@@ -46,13 +45,12 @@ pub(in crate::server) struct ProvenState {
 impl ProofCache {
     /// Starts to prove the invariants of a store. The thread ends with the store, too.
     pub(in crate::server) fn start(store: &Arc<Store>) -> Arc<Self> {
-        let (alive, ended) = channel::<()>();
-        let cache = Arc::new(Self { _alive: Some(alive), ..Self::default() });
+        let cache = Arc::new(Self::default());
         let (store, kept) = (Arc::downgrade(store), Arc::downgrade(&cache));
-        let keep = move || {
+        let thread = ThreadGuard::start("proofs", move |goes_on| {
             lower_priority();
             let mut rest = Duration::ZERO;
-            while ended.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
+            while goes_on(rest) {
                 let began = Instant::now();
                 let Some(kept) = kept.upgrade() else { return };
                 // A store that is not in use any longer does not wait for a proof.
@@ -61,9 +59,10 @@ impl ProofCache {
                 }
                 rest = PERIOD.max(began.elapsed().saturating_mul(REST));
             }
-        };
-        if let Err(error) = std::thread::Builder::new().name("proofs".into()).spawn(keep) {
-            tracing::warn!("The metrics and the status of sources have no invariants: {error}");
+        });
+        match thread {
+            Ok(thread) => drop(cache.thread.set(thread)),
+            Err(error) => tracing::warn!("The metrics and the status of sources have no invariants: {error}"),
         }
         cache
     }
