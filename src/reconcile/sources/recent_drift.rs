@@ -28,8 +28,7 @@ use crate::reconcile::sync_loop::known_condition::baseline;
 use crate::reconcile::sync_loop::status::{MOST_DRIFTED, SourceStatus};
 use crate::store::{CommitHeader, Query};
 
-/// How many headers are read at once, and how many after a gap, as at the start.
-const RECORDS: usize = 100;
+/// The most headers that are read, also after a gap and at the start.
 const MOST_RECORDS: usize = 1_000;
 /// The most resources of a commit, and of all, that are remembered as written.
 const MOST_CHANGED: usize = 1_000;
@@ -140,38 +139,32 @@ impl ReadRecords {
         if store.position() == self.newest {
             return Ok(Vec::new());
         }
-        let (mut found, mut read, mut before, mut newest) = (Vec::new(), 0, u64::MAX, None);
-        let (mut from, mut is_joined, mut is_over) = (upto.saturating_add(1), false, false);
-        while !is_over && read < MOST_RECORDS {
-            let records = store.headers(&Query::All, before, RECORDS)?;
-            is_over = records.len() < RECORDS;
-            read += records.len();
-            for header in records {
-                before = header.position;
-                is_joined = header.position <= self.newest;
-                let is_covered = header.revision.is_some_and(|revision| revision <= covered);
-                if is_joined || is_covered {
+        let (mut found, mut before, mut newest) = (Vec::new(), u64::MAX, None);
+        let (mut from, mut is_joined) = (upto.saturating_add(1), false);
+        for header in store.headers_before(&Query::All, u64::MAX).take(MOST_RECORDS) {
+            let header = header?;
+            before = header.position;
+            is_joined = header.position <= self.newest;
+            let is_covered = header.revision.is_some_and(|revision| revision <= covered);
+            if is_joined || is_covered {
+                newest.get_or_insert(header.position);
+                from = covered.saturating_add(1);
+                break;
+            }
+            match header.revision {
+                // The state does not have it yet.
+                Some(revision) if revision > upto => newest = Some(header.position.saturating_sub(1)),
+                revision => {
                     newest.get_or_insert(header.position);
-                    from = covered.saturating_add(1);
-                    is_over = true;
-                    break;
-                }
-                match header.revision {
-                    // The state does not have it yet.
-                    Some(revision) if revision > upto => newest = Some(header.position.saturating_sub(1)),
-                    revision => {
-                        newest.get_or_insert(header.position);
-                        from = revision.unwrap_or(from);
-                        found.extend(revision.map(|_| header));
-                    }
+                    from = revision.unwrap_or(from);
+                    found.extend(revision.map(|_| header));
                 }
             }
-            // Before the first record, nothing was written.
-            from = if before == 1 { 0 } else { from };
         }
         if !is_joined {
             self.written.clear();
-            self.from = from;
+            // Before the first record, nothing was written.
+            self.from = if before == 1 { 0 } else { from };
         }
         self.newest = newest.unwrap_or(self.newest);
         found.reverse();

@@ -61,8 +61,6 @@ use crate::store::speculative::NextState;
 use digests::SourceDigests;
 use transfers::{TransferredKeys, TransferredPaths};
 
-/// How many records are read at once.
-const RECORDS: usize = 100;
 /// How many records are searched for the manifests that are in effect.
 const MOST_READ: usize = 5_000;
 /// The most manifests of a source that are remembered as left: the last ones.
@@ -181,29 +179,20 @@ impl Store {
         // Without a rollback, no other records count.
         let is_rolled_back = !self.snapshot().rejected(source).is_empty();
         let query = if is_rolled_back { Query::All } else { Query::Reconciliations };
-        let (mut before, mut read) = (u64::MAX, 0);
-        'batches: while read < MOST_READ {
-            let records = self.headers(&query, before, RECORDS)?;
-            let Some(oldest) = records.last().map(|record| record.position) else { break };
-            read += records.len();
-            for CommitHeader { revision, author, at, .. } in records {
-                match (author, revision) {
-                    (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
-                        // After a destroy, nothing is in effect.
-                        return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at, through }));
-                    }
-                    (Author::Rollback { to, source: of, .. }, Some(_))
-                        if of.as_deref().is_none_or(|of| of == source) =>
-                    {
-                        let found = self.headers(&Query::Revision(to), u64::MAX, 1)?;
-                        let Some(brought_back) = found.first() else { return Ok(None) };
-                        before = brought_back.position + 1;
-                        continue 'batches;
-                    }
-                    _ => {}
+        let mut headers = self.headers_before(&query, u64::MAX);
+        for _ in 0..MOST_READ {
+            let Some(CommitHeader { revision, author, at, .. }) = headers.next().transpose()? else { break };
+            match (author, revision) {
+                (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
+                    // After a destroy, nothing is in effect.
+                    return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at, through }));
                 }
+                (Author::Rollback { to, source: of, .. }, Some(_)) if of.as_deref().is_none_or(|of| of == source) => {
+                    let Some(brought_back) = self.header(to)? else { return Ok(None) };
+                    headers = self.headers_before(&query, brought_back.position + 1);
+                }
+                _ => {}
             }
-            before = oldest;
         }
         Ok(None)
     }
@@ -326,20 +315,16 @@ impl Store {
         sources: &BTreeSet<String>,
         upto: u64,
     ) -> Result<BTreeMap<String, (Option<String>, u64)>, StoreError> {
-        let mut found = BTreeMap::new();
-        let mut before = u64::MAX;
-        while found.len() < sources.len() {
-            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
-            let Some(oldest) = records.last().map(|record| record.position) else { break };
-            for record in records {
-                let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {
-                    continue;
-                };
-                if revision <= upto && sources.contains(&source) {
-                    found.entry(source).or_insert((commit, revision));
-                }
+        let (mut found, mut headers) = (BTreeMap::new(), self.headers_before(&Query::Reconciliations, u64::MAX));
+        while found.len() < sources.len()
+            && let Some(CommitHeader { author, revision, .. }) = headers.next().transpose()?
+        {
+            if let (Author::Source { source, commit, .. }, Some(revision)) = (author, revision)
+                && revision <= upto
+                && sources.contains(&source)
+            {
+                found.entry(source).or_insert((commit, revision));
             }
-            before = oldest;
         }
         Ok(found)
     }

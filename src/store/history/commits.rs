@@ -20,8 +20,6 @@ use crate::syntax::text::printable;
 const FEWEST_DIGITS: usize = 7;
 /// The digits of a whole SHA-256 id.
 const MOST_DIGITS: usize = 64;
-/// How many records are read at once.
-const RECORDS: usize = 50;
 
 /// A Git commit id, whole or abbreviated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,24 +220,19 @@ impl Store {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<u64, NamingError> {
         let mut search = CommitSearch::new(commit);
-        let mut before = u64::MAX;
-        loop {
+        for record in self.headers_before(&Query::Reconciliations, u64::MAX) {
             if is_cancelled() {
                 return Err(NamingError::Cancelled);
             }
-            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
-            let Some(last) = records.last().map(|record| record.position) else { break };
-            for record in &records {
-                let Author::Source { source: of, commit: Some(commit), through, .. } = &record.author else { continue };
-                let origin = if through.is_some() { CommitOrigin::Stated } else { CommitOrigin::Read };
-                if source.is_none_or(|source| source == of)
-                    && let Some(revision) = record.revision
-                    && search.add(commit, revision, origin)
-                {
-                    return Ok(revision);
-                }
+            let record = record?;
+            let Author::Source { source: of, commit: Some(commit), through, .. } = &record.author else { continue };
+            let origin = if through.is_some() { CommitOrigin::Stated } else { CommitOrigin::Read };
+            if source.is_none_or(|source| source == of)
+                && let Some(revision) = record.revision
+                && search.add(commit, revision, origin)
+            {
+                return Ok(revision);
             }
-            before = last;
         }
         search.add_in_sync(in_sync);
         match search.finish()? {

@@ -11,6 +11,9 @@ use crate::store::engine::{BatchVisit, Query, ResourceHistoryQuery, ResourceHist
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
 
+/// How many headers are read at once.
+const PAGE: usize = 100;
+
 /// Visits what a commit did to a resource. Breaks if older ones do not matter.
 type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
 
@@ -18,6 +21,27 @@ impl Store {
     /// Returns the headers of at most `limit` commits before a position, newest first.
     pub(crate) fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.engine.history().headers(query, self.visible(before), limit)
+    }
+
+    /// Returns the headers of all commits before a position, newest first. They are read as they are asked for; an error is the
+    /// end.
+    pub(crate) fn headers_before(
+        &self,
+        query: &Query,
+        mut before: u64,
+    ) -> impl Iterator<Item = Result<CommitHeader, StoreError>> {
+        let mut page = Vec::<CommitHeader>::new().into_iter();
+        std::iter::from_fn(move || {
+            if page.as_slice().is_empty() {
+                page = match self.headers(query, before, PAGE) {
+                    Ok(read) => read.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                };
+            }
+            let header = page.next()?;
+            before = header.position;
+            Some(Ok(header))
+        })
     }
 
     /// A position that is at most the one after the last visible commit.

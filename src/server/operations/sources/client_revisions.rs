@@ -58,26 +58,18 @@ impl ReadHistory {
     /// Reads the records since the last time, and then older ones until each of the sources is found.
     fn catch_up(&mut self, store: &Store, sources: &[&str]) -> Result<(), StoreError> {
         let is_first = self.newest == 0;
-        let mut newer = HashMap::new();
-        let (mut newest, mut before, mut is_joined) = (self.newest, u64::MAX, false);
+        let (mut newer, mut newest, mut before, mut read) = (HashMap::new(), self.newest, u64::MAX, 0);
         // The first time, there is nothing to join, and older records are read as far as needed.
-        let readings = if is_first { 1 } else { MOST_READINGS };
-        for _ in 0..readings {
-            let records = store.headers(&Query::Reconciliations, before, RECORDS)?;
-            is_joined = records.len() < RECORDS;
-            for record in records {
-                if record.position <= self.newest {
-                    is_joined = true;
-                    break;
-                }
-                (newest, before) = (newest.max(record.position), record.position);
-                note(&mut newer, record);
-            }
-            if is_joined {
+        let most = if is_first { RECORDS } else { MOST_READINGS * RECORDS };
+        for record in store.headers_before(&Query::Reconciliations, u64::MAX).take(most) {
+            let record = record?;
+            if record.position <= self.newest {
                 break;
             }
+            (newest, before, read) = (newest.max(record.position), record.position, read + 1);
+            note(&mut newer, record);
         }
-        if is_first || !is_joined {
+        if is_first || read == most {
             // Nothing that was read before is next to what was read now.
             self.by_source.clear();
             self.oldest = before;
