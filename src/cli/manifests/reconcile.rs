@@ -247,7 +247,14 @@ pub(crate) fn carry_out(
                     let said = unless_closed(diagnostics::say_all(line.as_deref().unwrap_or(SAME_SECRETS)));
                     shown.and(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
                 }
-                Err(failure) => failed(report, failure),
+                Err(failure) => {
+                    let is_unchanged = failure.has_code(Code::StoreUnavailable);
+                    let exit = failed(report, failure);
+                    if is_unchanged {
+                        say_unchanged();
+                    }
+                    exit
+                }
             };
             output.finish(started, report)?;
             return Ok(exit);

@@ -1,10 +1,12 @@
 //! Changes that are planned from the store and not from manifests: a rollback, a transfer, the destruction of a source. A
 //! change is planned in a local store or by a server with an endpoint for it, shown, and applied.
 
+use ureq::http::Method;
+
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
 use crate::cli::manifests::reconcile::carry_out;
-use crate::cli::target::{AppliedPlan, RequestEffect, foreign_response, parse_report, to_report};
+use crate::cli::target::{AppliedPlan, RequestEffect, foreign_response, to_report};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::whoami;
@@ -230,7 +232,6 @@ fn send<C: StoreChange>(
         Some(_) => ("Applying", RequestEffect::Change),
     };
     let body = json::bytes(&change.request(behaviour, expect), Secrets::Masked)?;
-    let sent = during(label, || client.attempt(&url, &body, effect));
-    let run = sent.and_then(|(status, text)| parse_report(&url, status, &text, effect));
-    run.map_err(|error| error.failure(SEE_CHANGE))
+    let sent = during(label, || client.send(&Method::POST, &url, Some(&body), effect));
+    sent.and_then(|response| response.report()).map_err(|error| error.failure(SEE_CHANGE))
 }

@@ -13,7 +13,6 @@ pub(crate) mod store_args;
 use clap::Subcommand;
 use ureq::http::Method;
 
-use super::target::{RequestEffect, parse_response};
 use crate::cli::command_prelude::*;
 use crate::server::operations::rekey::{PATH, RekeyReport, RekeyRequest};
 use crate::store::MasterChange;
@@ -175,11 +174,9 @@ fn print_report(report: &RekeyReport) {
 
 /// Has a server encrypt its store with new keys.
 fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyReport, Failure> {
-    let url = client.address(PATH);
     let body = json::bytes(request, Secrets::Masked)?;
-    let sent = during("Encrypting", || client.send(&Method::POST, &url, Some(&body), RequestEffect::Change));
-    let (status, text) = sent.map_err(|error| error.failure("run the command again; it is safe to repeat"))?;
-    parse_response(&url, status, &text)
+    let see = "run the command again; it is safe to repeat";
+    during("Encrypting", || client.change(&Method::POST, PATH, Some(&body), see))
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.

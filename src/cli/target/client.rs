@@ -13,8 +13,8 @@ use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response};
 use ureq::{Agent, Body};
 
+use super::api_response::{ApiResponse, RequestEffect, SendError, no_response};
 use super::credentials::{Credentials, TOKEN};
-use super::error_response::{ErrorResponse, error_response, foreign_response, was_refused_before_start};
 use crate::{cli::prelude::*, http_client};
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -82,38 +82,29 @@ impl ApiClient {
         }
     }
 
-    /// Sends a request, and returns the status and body of the response. A POST that the server turns away is repeated when
-    /// the server says so, for a while.
+    /// Sends a request, and returns the response. A POST that the server turns away is repeated when the server says so, for a
+    /// while. Fails if nobody knows whether a change was made.
     pub(crate) fn send(
         &self,
         method: &Method,
         url: &str,
         body: Option<&[u8]>,
         effect: RequestEffect,
-    ) -> Result<(u16, Vec<u8>), SendError> {
+    ) -> Result<ApiResponse, SendError> {
         let mut remaining = RETRY_TIME;
         loop {
             let response = self.start(method, url, body);
             self.revision.fetch_max(response.as_ref().ok().and_then(revision).unwrap_or_default(), Ordering::Relaxed);
             let wait = response.as_ref().ok().and_then(retry_after).filter(|_| method == Method::POST);
-            let (status, text) = read(response, url, effect)?;
-            match wait.filter(|wait| *wait <= remaining && was_refused_before_start(&text)) {
+            let response = read(response, url, effect)?;
+            match wait.filter(|wait| *wait <= remaining && response.was_refused_before_start()) {
                 Some(wait) => {
                     remaining = remaining.saturating_sub(wait);
                     thread::sleep(wait);
                 }
-                None => return Ok((status, text)),
+                None => return response.with_known_outcome(),
             }
         }
-    }
-
-    /// Posts a request that plans or applies. A response with an error of a proxy does not tell whether the plan was applied.
-    pub(crate) fn attempt(&self, url: &str, body: &[u8], effect: RequestEffect) -> Result<(u16, Vec<u8>), SendError> {
-        let (status, text) = self.send(&Method::POST, url, Some(body), effect)?;
-        if status >= 500 && effect == RequestEffect::Change && !was_refused_before_start(&text) {
-            return Err(SendError::NoResponse(no_response(url, &format!("status {status}"))));
-        }
-        Ok((status, text))
     }
 
     /// Sends a request that changes something, and returns the response. `see` tells how to find out whether the change was
@@ -125,17 +116,8 @@ impl ApiClient {
         body: Option<&[u8]>,
         see: &str,
     ) -> Result<T, Failure> {
-        let url = self.address(path);
-        let unknown = |message: String| SendError::NoResponse(format!("{message}; the change may have been made"));
-        let (status, text) = match self.send(method, &url, body, RequestEffect::Change) {
-            Err(SendError::NoResponse(message)) => return Err(unknown(message).failure(see)),
-            sent => sent.map_err(|error| error.failure(see))?,
-        };
-        // A proxy does not know what the server has done.
-        if status >= 500 && ErrorResponse::parse(&text).is_none() {
-            return Err(unknown(no_response(&url, &format!("status {status}"))).failure(see));
-        }
-        parse_response(&url, status, &text)
+        let sent = self.send(method, &self.address(path), body, RequestEffect::Change);
+        sent.and_then(|response| response.parse()).map_err(|error| error.failure(see))
     }
 
     /// Posts a JSON body to a path that changes nothing, and returns the response.
@@ -148,9 +130,8 @@ impl ApiClient {
     }
 
     fn read<T: DeserializeOwned>(&self, method: &Method, path: &str, body: Option<&[u8]>) -> Result<T, Failure> {
-        let url = self.address(path);
-        let (status, text) = self.send(method, &url, body, RequestEffect::None).map_err(|error| error.failure(""))?;
-        parse_response(&url, status, &text)
+        let sent = self.send(method, &self.address(path), body, RequestEffect::None);
+        sent.and_then(|response| response.parse()).map_err(|error| error.failure(""))
     }
 
     /// Gets a path, and gives the body to `sink` as it arrives. It can take as long as it needs.
@@ -167,10 +148,7 @@ impl ApiClient {
         });
         let response = match response {
             Ok(response) if response.status().as_u16() == 200 => response,
-            other => {
-                let (status, body) = read(other, &url, RequestEffect::None).map_err(|error| error.failure(""))?;
-                return Err(error_response(&url, status, &body));
-            }
+            other => return Err(read(other, &url, RequestEffect::None).map_err(|error| error.failure(""))?.failure()),
         };
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
@@ -208,35 +186,6 @@ impl ApiClient {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestEffect {
-    None,
-    Change,
-}
-
-/// Why a request has no usable response.
-pub(crate) enum SendError {
-    /// The server rejected the request or was not reached: nothing has changed.
-    Refused(Failure),
-    /// The message for a change that may have been made or not.
-    NoResponse(String),
-}
-
-impl SendError {
-    /// The failure of the command. `see` tells how to find out whether the change was made.
-    pub(crate) fn failure(self, see: &str) -> Failure {
-        match self {
-            SendError::Refused(failure) => failure,
-            SendError::NoResponse(message) => Diagnostic::error(Code::Timeout, message).help(see).into(),
-        }
-    }
-}
-
-/// The message for a response that never came, or says nothing about the request.
-pub(crate) fn no_response(at: &str, reason: &str) -> String {
-    format!("no usable response from {at}: {reason}")
-}
-
 /// The failure for a request that changes nothing and has no whole response (D105).
 fn unusable(at: &str, reason: &str) -> Failure {
     Diagnostic::error(Code::Unreadable, no_response(at, reason))
@@ -248,9 +197,9 @@ fn read(
     response: Result<Response<Body>, ureq::Error>,
     at: &str,
     effect: RequestEffect,
-) -> Result<(u16, Vec<u8>), SendError> {
+) -> Result<ApiResponse, SendError> {
     let missing = |reason: &str| match effect {
-        RequestEffect::Change => SendError::NoResponse(no_response(at, reason)),
+        RequestEffect::Change => SendError::no_response(at, reason),
         RequestEffect::None => SendError::Refused(unusable(at, reason)),
     };
     let mut response = response.map_err(|error| {
@@ -267,7 +216,8 @@ fn read(
     })?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-    Ok((status, body.map_err(|error| missing(&error.to_string()))?))
+    let body = body.map_err(|error| missing(&error.to_string()))?;
+    Ok(ApiResponse::new(at, status, body, effect))
 }
 
 /// The time after which a response says to send the request again; never none.
@@ -279,32 +229,6 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
 /// The revision of the store that a response to a change says.
 fn revision(response: &Response<Body>) -> Option<u64> {
     response.headers().get("edgewright-revision")?.to_str().ok()?.parse().ok()
-}
-
-/// Parses the report in the response to a request that plans or applies.
-pub(crate) fn parse_report<T: DeserializeOwned>(
-    at: &str,
-    status: u16,
-    text: &[u8],
-    effect: RequestEffect,
-) -> Result<T, SendError> {
-    if !matches!(status, 200 | 201) {
-        let exit = ErrorResponse::parse(text).map_or(Exit::Error, |refusal| refusal.exit());
-        return Err(SendError::Refused(Failure { exit, ..error_response(at, status, text) }));
-    }
-    serde_json::from_slice(text).map_err(|_| match effect {
-        RequestEffect::None => SendError::Refused(foreign_response(at, status)),
-        RequestEffect::Change => SendError::NoResponse(no_response(at, "it is not a report")),
-    })
-}
-
-pub(crate) fn parse_response<T: DeserializeOwned>(at: &str, status: u16, text: &[u8]) -> Result<T, Failure> {
-    match status {
-        204 => serde_json::from_slice(b"null"),
-        200 | 201 => serde_json::from_slice(text),
-        _ => return Err(error_response(at, status, text)),
-    }
-    .map_err(|_| foreign_response(at, status))
 }
 
 /// Validates a server URL and removes trailing slashes.

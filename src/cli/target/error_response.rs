@@ -36,6 +36,38 @@ impl ErrorResponse {
         serde_json::from_slice(text).ok()
     }
 
+    /// The code, unless only a newer version knows it.
+    fn code(&self) -> Option<Code> {
+        Code::from_name(&self.error_code)
+    }
+
+    /// Whether the server refused the request before starting on it.
+    pub(super) fn was_refused_before_start(&self) -> bool {
+        matches!(self.code(), Some(Code::Unavailable | Code::RateLimited | Code::NotTheWriter | Code::NotCaughtUp))
+    }
+
+    /// Whether nothing was changed although the server could not do what was asked.
+    pub(super) fn proves_unchanged(&self) -> bool {
+        self.was_refused_before_start() || self.code() == Some(Code::StoreUnavailable)
+    }
+
+    /// The digests of the texts that the server lacks, if it answered that (D72).
+    pub(super) fn missing_files(&self) -> Option<&[String]> {
+        (self.code() == Some(Code::MissingFiles)).then_some(self.missing.as_slice())
+    }
+
+    /// Whether the server does not know a field of the request, because it is older.
+    pub(super) fn rejects_field(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
+        rejects(&self.error_code, &self.details.field)
+            || self.errors.iter().any(|it| rejects(&it.error_code, &it.field))
+    }
+
+    /// The code and message of a server that failed while it handled the request.
+    pub(super) fn of_server(&self) -> (Code, String) {
+        (self.code().unwrap_or(Code::Internal), format!("the server failed: {}", self.msg))
+    }
+
     /// The exit code of a command whose plan is refused like this.
     pub(super) fn exit(&self) -> Exit {
         let first = (&self.error_code, &self.msg, &self.details.field);
@@ -45,6 +77,40 @@ impl ErrorResponse {
             Some(Exit::of_refusal(reason(Code::from_name(code)?, msg), is_in_manifest))
         });
         exits.find(|exit| *exit != Exit::Error).unwrap_or(Exit::Error)
+    }
+
+    /// The failure for the response, from a URL.
+    pub(super) fn failure(&self, at: &str) -> Failure {
+        let one = |code: &str, msg: &str| {
+            let known = Code::from_name(code);
+            let ask = || msg.rsplit_once("; ").filter(|(_, advice)| advice.contains("ask an admin"));
+            let (msg, more) = msg.split_once('\n').or_else(ask).unwrap_or((msg, ""));
+            let help = match known {
+                // The server's advice has lines of its own, such as the way of a request, or names the admins.
+                _ if !more.is_empty() => more,
+                Some(Code::Unauthenticated) if msg.contains("a valid API key is required") => {
+                    "the token in EDGEWRIGHT_TOKEN or of the context is not known: use that of an API key that is not revoked, which begins with `ew_`, or run `edgewright login`"
+                }
+                Some(Code::Unauthenticated) => {
+                    "use the token of an API key that is not revoked: set EDGEWRIGHT_TOKEN or, for a context, run `edgewright login`"
+                }
+                Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
+                Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
+                    url_help(at, "check the path of the URL in --server, or upgrade the server")
+                }
+                // The message ends with the server's advice, which knows more than the code.
+                Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
+                Some(code) => code.info().cure,
+                None => "use the same edgewright version as the server",
+            };
+            let error = Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}"));
+            if help.is_empty() { error } else { error.help(help) }
+        };
+        let diagnostics = match self.errors.as_slice() {
+            [] => vec![one(&self.error_code, &self.msg)],
+            several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
+        };
+        Failure::new(diagnostics, Exit::Error)
     }
 }
 
@@ -70,71 +136,25 @@ fn url_help(at: &str, otherwise: &'static str) -> &'static str {
     }
 }
 
-pub(super) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
-    let Some(refusal) = ErrorResponse::parse(text) else { return foreign_response(at, status) };
-    let one = |code: &str, msg: &str| {
-        let known = Code::from_name(code);
-        let ask = || msg.rsplit_once("; ").filter(|(_, advice)| advice.contains("ask an admin"));
-        let (msg, more) = msg.split_once('\n').or_else(ask).unwrap_or((msg, ""));
-        let help = match known {
-            // The server's advice has lines of its own, such as the way of a request, or names the admins.
-            _ if !more.is_empty() => more,
-            Some(Code::Unauthenticated) if msg.contains("a valid API key is required") => {
-                "the token in EDGEWRIGHT_TOKEN or of the context is not known: use that of an API key that is not revoked, which begins with `ew_`, or run `edgewright login`"
-            }
-            Some(Code::Unauthenticated) => {
-                "use the token of an API key that is not revoked: set EDGEWRIGHT_TOKEN or, for a context, run `edgewright login`"
-            }
-            Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
-            Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
-                url_help(at, "check the path of the URL in --server, or upgrade the server")
-            }
-            // The message ends with the server's advice, which knows more than the code.
-            Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
-            Some(code) => code.info().cure,
-            None => "use the same edgewright version as the server",
-        };
-        let error = Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}"));
-        if help.is_empty() { error } else { error.help(help) }
-    };
-    let diagnostics = match refusal.errors.as_slice() {
-        [] => vec![one(&refusal.error_code, &refusal.msg)],
-        several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
-    };
-    Failure::new(diagnostics, Exit::Error)
-}
-
-/// Whether the server itself refused the request before starting on it. A proxy's 503 does not prove that.
-pub(super) fn was_refused_before_start(text: &[u8]) -> bool {
-    let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
-    matches!(code, Some(Code::Unavailable | Code::RateLimited | Code::NotTheWriter | Code::NotCaughtUp))
-}
-
-/// The digests of the texts that the server lacks, if it answered that (D72).
-pub(super) fn missing_files(text: &[u8]) -> Option<Vec<String>> {
-    let refusal = ErrorResponse::parse(text)?;
-    (Code::from_name(&refusal.error_code) == Some(Code::MissingFiles)).then_some(refusal.missing)
-}
-
-/// Whether the server does not know a field of the request, because it is older.
-pub(super) fn rejects_field(text: &[u8], is_it: impl Fn(&str) -> bool) -> bool {
-    let Some(refusal) = ErrorResponse::parse(text) else { return false };
-    let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
-    rejects(&refusal.error_code, &refusal.details.field)
-        || refusal.errors.iter().any(|it| rejects(&it.error_code, &it.field))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn response(code: &str, msg: &str, field: &str) -> Option<ErrorResponse> {
+        let code = format!("ERR_EDGEWRIGHT_{code}");
+        let body = json!({"error_code": code, "msg": msg, "details": {"field": field}});
+        ErrorResponse::parse(body.to_string().as_bytes())
+    }
+
+    /// The message and the help of the failure for a response with one error.
+    fn failure(code: &str, msg: &str) -> Option<(String, Option<String>)> {
+        let mut found = response(code, msg, "")?.failure("http://127.0.0.1:1").diagnostics;
+        found.pop().map(|it| (it.message, it.help))
+    }
+
     #[test]
     fn a_refused_plan_has_the_exit_code_of_its_reason() {
-        let refused = |code: &str, msg: &str, field: &str| {
-            let (code, details) = (format!("ERR_EDGEWRIGHT_{code}"), json!({"field": field}));
-            let body = json!({"error_code": code, "msg": msg, "details": details}).to_string();
-            ErrorResponse::parse(body.as_bytes()).map(|refusal| refusal.exit())
-        };
+        let refused = |code: &str, msg: &str, field: &str| response(code, msg, field).map(|refusal| refusal.exit());
         let text = "/files/3/text";
         assert_eq!(refused("INVARIANT_BROKEN", "the route breaks it", ""), Some(Exit::Invalid));
         assert_eq!(refused("ROUTE_TEST_FAILED", "a.yaml:1:1: the test fails", text), Some(Exit::Invalid));
@@ -150,25 +170,29 @@ mod tests {
 
     #[test]
     fn the_lines_after_a_message_are_its_help() {
-        let (code, msg) = ("ERR_EDGEWRIGHT_INVARIANT_BROKEN", "it breaks it; add `oidc`\nway: edge `shop`");
-        let body = json!({"error_code": code, "msg": msg}).to_string();
-        let found = error_response("http://127.0.0.1:1", 409, body.as_bytes()).diagnostics;
-        let told = found.first().map(|it| (it.message.as_str(), it.help.as_deref()));
-        assert_eq!(told, Some(("rejected by the server: it breaks it; add `oidc`", Some("way: edge `shop`"))));
-        let body =
-            json!({"error_code": "ERR_EDGEWRIGHT_FORBIDDEN", "msg": "not for it; ask an admin: usr_1"}).to_string();
-        let found = error_response("http://127.0.0.1:1", 403, body.as_bytes()).diagnostics;
-        let told = found.first().map(|it| (it.message.as_str(), it.help.as_deref()));
-        assert_eq!(told, Some(("rejected by the server: not for it", Some("ask an admin: usr_1"))));
+        let told = |message: &str, help: &str| Some((message.to_owned(), Some(help.to_owned())));
+        let found = failure("INVARIANT_BROKEN", "it breaks it; add `oidc`\nway: edge `shop`");
+        assert_eq!(found, told("rejected by the server: it breaks it; add `oidc`", "way: edge `shop`"));
+        let found = failure("FORBIDDEN", "not for it; ask an admin: usr_1");
+        assert_eq!(found, told("rejected by the server: not for it", "ask an admin: usr_1"));
+    }
+
+    #[test]
+    fn only_some_failures_of_a_server_prove_that_nothing_has_changed() {
+        let proves = |code: &str| response(code, "x", "").is_some_and(|it| it.proves_unchanged());
+        for code in ["UNAVAILABLE", "RATE_LIMITED", "NOT_THE_WRITER", "NOT_CAUGHT_UP", "STORE_UNAVAILABLE"] {
+            assert!(proves(code), "{code}");
+        }
+        for code in ["STORE_FAILED", "INTERNAL", "WRITER_LOST", "NEWER_THAN_THIS"] {
+            assert!(!proves(code), "{code}");
+        }
+        let waits = response("STORE_UNAVAILABLE", "x", "").is_some_and(|it| it.was_refused_before_start());
+        assert!(!waits, "a database may be away for long");
     }
 
     #[test]
     fn the_advice_of_the_server_is_not_replaced_by_a_general_one() {
-        let help = |code: &str, msg: &str| {
-            let body = format!(r#"{{"error_code": "ERR_EDGEWRIGHT_{code}", "msg": "{msg}"}}"#);
-            let mut found = error_response("http://127.0.0.1:1", 400, body.as_bytes()).diagnostics;
-            found.pop().and_then(|error| error.help)
-        };
+        let help = |code: &str, msg: &str| failure(code, msg).and_then(|(_, help)| help);
         assert_eq!(help("NOT_FOUND", "this server follows no source `x`; list the sources"), None);
         assert_eq!(help("CONFLICT", "the configuration file suspends the source; remove `suspend`"), None);
         let url = help("NOT_FOUND", "not found: no endpoint at this path");

@@ -7,9 +7,10 @@
 //! [`ServerTarget`] sends the files, and with the apply the outcome that was shown: a server that would get another one
 //! refuses.
 //!
-//! `client` is the only file that sends requests, and decides whether one may be repeated; `error_response` says what a refused
-//! one means for the command, and `credentials` and `server_args` say to whom and as whom.
+//! `client` is the only file that sends requests, and decides whether one may be repeated; `api_response` says whether a change
+//! was made, `error_response` what a refused one means for the command, and `credentials` and `server_args` say to whom and as whom.
 
+mod api_response;
 mod client;
 mod credentials;
 mod error_response;
@@ -24,7 +25,8 @@ mod store;
 mod store_or_server;
 mod upload;
 
-pub(super) use client::{ApiClient, RequestEffect, parse_report, parse_response, parse_server_url};
+pub(super) use api_response::RequestEffect;
+pub(super) use client::{ApiClient, parse_server_url};
 pub(super) use credentials::{Credentials, TOKEN};
 pub(super) use error_response::foreign_response;
 pub(super) use history::{each_record, get_entry, to_change, to_record};

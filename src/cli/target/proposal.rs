@@ -1,6 +1,6 @@
 //! What a command proposes to change, wherever it is planned and applied.
 
-use super::client::{SendError, no_response};
+use super::api_response::SendError;
 use crate::cli::prelude::*;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{RedactedPlan, SavedPlan};
@@ -40,7 +40,7 @@ impl AppliedPlan {
         if revision.is_some() || (hid_secrets && plan.as_ref().is_some_and(RedactedPlan::is_empty)) {
             return Ok(Self { revision, plan });
         }
-        Err(SendError::NoResponse(no_response(at, "it has no applied revision")).failure(see))
+        Err(SendError::no_response(at, "it has no applied revision").failure(see))
     }
 }
 

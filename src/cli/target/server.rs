@@ -2,8 +2,11 @@
 
 mod review;
 
-use super::client::{ApiClient, RequestEffect, SendError, parse_report};
-use super::error_response::{foreign_response, missing_files, rejects_field};
+use ureq::http::Method;
+
+use super::api_response::{RequestEffect, SendError};
+use super::client::ApiClient;
+use super::error_response::foreign_response;
 use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
 use super::sources::sources_of_server;
@@ -120,26 +123,21 @@ impl ServerTarget {
             return Err(SendError::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
         }
         let effect = if request.dry_run { RequestEffect::None } else { RequestEffect::Change };
-        let (status, text) = self.client.attempt(&self.url, &body, effect)?;
+        let response = self.client.send(&Method::POST, &self.url, Some(&body), effect)?;
         // Neither answer is possible once the server has started on the request.
         let has_digests = request.files.iter().any(|file| file.text.is_none());
-        if has_digests
-            && status == 409
-            && let Some(digests) = missing_files(&text)
-        {
-            return Ok(ServerResponse::Missing(digests));
+        if has_digests && let Some(digests) = response.missing_files() {
+            return Ok(ServerResponse::Missing(digests.to_vec()));
         }
-        if status == 400
-            && let Some(failure) = self.too_old(request, &text)
-        {
+        if let Some(failure) = self.too_old(request, &response) {
             return Err(SendError::Refused(failure));
         }
         // A fault in a manifest has the field `/files/N/text`.
         let is_digest = |field: &str| field.starts_with("/files/") && field.ends_with("/digest");
-        if has_digests && status == 400 && rejects_field(&text, is_digest) {
+        if has_digests && response.rejects_field(is_digest) {
             return Ok(ServerResponse::DigestsUnknown);
         }
-        parse_report(&self.url, status, &text, effect).map(|run| ServerResponse::Run(Box::new(run)))
+        response.report().map(|run| ServerResponse::Run(Box::new(run)))
     }
 
     /// Checks loaded manifests on this machine. Also returns whether they have errors that stay errors whatever
@@ -315,7 +313,7 @@ impl Target for ServerTarget {
                 Err(failure)
             }
             // Keep the token files: their keys may exist by now.
-            Err(error @ SendError::NoResponse(_)) => Err(error.failure(SEE_PLAN)),
+            Err(error @ SendError::Unknown(..)) => Err(error.failure(SEE_PLAN)),
         }
     }
 }

@@ -82,6 +82,30 @@ fn a_change_whose_response_is_lost_may_have_been_made() {
 }
 
 #[test]
+fn a_server_that_fails_says_why_and_only_some_errors_prove_that_nothing_has_changed() {
+    const AWAY: &str = r#"{"error_code": "ERR_EDGEWRIGHT_STORE_UNAVAILABLE", "msg": "the database does not answer"}"#;
+    const FAILED: &str = r#"{"error_code": "ERR_EDGEWRIGHT_STORE_FAILED", "msg": "the store failed"}"#;
+    let folder = Folder::new();
+    let (away, failed) = (server_that_answers(|_| Some((503, AWAY))), server_that_answers(|_| Some((500, FAILED))));
+    for line in ["keys revoke ak_1", "suspend shop --reason x", "store rekey"] {
+        let run = through(&folder, &away, line);
+        assert_refused(&run, "ERR_EDGEWRIGHT_STORE_UNAVAILABLE");
+        assert!(
+            run.err.contains("the database does not answer") && !run.err.contains("may have been"),
+            "{}",
+            run.all()
+        );
+        let run = through(&folder, &failed, line);
+        assert_refused(&run, "ERR_EDGEWRIGHT_STORE_FAILED");
+        assert!(
+            run.err.contains("the server failed: the store failed; the change may have been made"),
+            "{}",
+            run.all()
+        );
+    }
+}
+
+#[test]
 fn a_server_of_another_program_has_no_empty_lists() {
     let folder = Folder::new();
     let url = server_that_answers(|_| Some((200, "{}")));

@@ -3,7 +3,8 @@
 use super::{ServerTarget, to_report};
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
-use crate::cli::target::error_response::{foreign_response, rejects_field};
+use crate::cli::target::api_response::ApiResponse;
+use crate::cli::target::error_response::foreign_response;
 use crate::cli::target::proposal::{Proposal, Target};
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
@@ -76,8 +77,8 @@ impl ServerTarget {
     }
 
     /// The failure for a server that does not know these requests.
-    pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
-        let lacks = |name: &str| rejects_field(text, |field| field == name);
+    pub(super) fn too_old(&self, request: &Request, response: &ApiResponse) -> Option<Failure> {
+        let lacks = |name: &str| response.rejects_field(|field| field == name);
         let asked = [
             (request.compare, "/compare", "it cannot compare manifests", "compare without it"),
             (request.behaviour, "/behaviour", "it cannot compare how requests are treated", "omit --behaviour"),

@@ -14,8 +14,10 @@ use edgewright::Code;
 use super::{cut, failed};
 use crate::store::{commit, small};
 use crate::support::{
+    manifests::bare_edge,
     postgres::Postgres,
-    program::{Folder, has, rounds, until},
+    program::{Folder, finish, has, rounds, until},
+    users::{assert_refused, client_command},
 };
 
 #[test]
@@ -39,6 +41,9 @@ fn a_database_that_is_away_is_told_of_quickly_and_nothing_has_to_be_restarted() 
     let serve = folder.serve(&options);
     let create = || serve.call("POST", "/ip_restrictions", r#"{"type": "api", "description": "a"}"#);
     assert_eq!(create().status, 201);
+    folder.write("m/a.yaml", &bare_edge("a", ""));
+    let url = format!("http://{}", serve.address);
+    let reconcile = || finish(client_command(&folder, &url, &serve.token, "reconcile m"), "");
     let sql = format!(
         "SELECT pid FROM pg_stat_activity \
          WHERE datname = '{database}' AND application_name LIKE 'edgewright, process%'"
@@ -52,6 +57,9 @@ fn a_database_that_is_away_is_told_of_quickly_and_nothing_has_to_be_restarted() 
         assert_eq!(refused.header("retry-after"), ["5"]);
         let listed = serve.get("/ip_restrictions").json();
         assert_eq!(listed["ip_restrictions"].as_array().unwrap().len(), created);
+        let run = reconcile();
+        assert_refused(&run, "STORE_UNAVAILABLE");
+        has(&run, &["the database of the store does not answer", "Nothing was applied."]);
         let run = folder.run(&format!("history {options}"));
         assert_eq!(run.code, 1, "{}", run.all());
         has(&run, &["STORE_UNAVAILABLE", "PostgreSQL runs and can be reached"]);
