@@ -7,7 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::target::source_action;
 use crate::manifest::tree::whole_commit;
 use crate::reconcile::sync_loop::suspension::Suspensions;
-use crate::server::operations::sources::drift_view::HELD;
+use crate::server::operations::sources::drift_view::held;
 use crate::server::operations::sources::view::{SourceResume, SourceView};
 
 /// Resume a suspended source: `serve` applies it again.
@@ -56,7 +56,7 @@ impl Args {
         match was_suspended {
             true => say(&format!("Resumed source {}.", self.source)),
             false if self.accept_commit.is_none() && is_held => {
-                say(&format!("Source {} was not suspended. Its manifests are {HELD}.", self.source));
+                say(&format!("Source {} was not suspended. Its manifests are {}.", self.source, held()));
             }
             false if self.accept_commit.is_none() => say(&format!("Source {} was not suspended.", self.source)),
             false => {}

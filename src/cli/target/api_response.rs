@@ -61,6 +61,16 @@ impl ApiResponse {
         self.error.as_ref().is_some_and(|error| error.rejects_field(is_it))
     }
 
+    /// What `/readyz` says about the store, and not about sources.
+    pub(super) fn notes_on_store(&self) -> Vec<String> {
+        let body = str::from_utf8(&self.body).unwrap_or_default();
+        let said = self.error.as_ref().map_or(body.strip_prefix("ready\n").unwrap_or_default(), ErrorResponse::message);
+        let is_note = |line: &&str| {
+            line.starts_with("following: ") || [" the store", " the database"].iter().any(|about| line.contains(about))
+        };
+        said.lines().filter(is_note).map(str::to_owned).collect()
+    }
+
     /// The failure for a response that is no success.
     pub(super) fn failure(&self) -> Failure {
         match &self.error {

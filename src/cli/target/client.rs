@@ -134,6 +134,12 @@ impl ApiClient {
         sent.and_then(|response| response.parse()).map_err(|error| error.failure(""))
     }
 
+    /// What the server says of itself and its store, which other servers may write to; nothing if it says nothing.
+    pub(crate) fn notes_on_store(&self) -> Vec<String> {
+        let sent = self.send(&Method::GET, &self.address("/readyz"), None, RequestEffect::None);
+        sent.map_or_else(|_| Vec::new(), |response| response.notes_on_store())
+    }
+
     /// Gets a path, and gives the body to `sink` as it arrives. It can take as long as it needs.
     pub(crate) fn download(
         &self,

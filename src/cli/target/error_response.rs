@@ -36,6 +36,10 @@ impl ErrorResponse {
         serde_json::from_slice(text).ok()
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.msg
+    }
+
     /// The code, unless only a newer version knows it.
     fn code(&self) -> Option<Code> {
         Code::from_name(&self.error_code)

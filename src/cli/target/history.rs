@@ -34,6 +34,28 @@ pub(crate) fn get_entry(client: &ApiClient, revision: u64) -> Result<HistoryEntr
     client.get(&format!("{PATH}/{revision}"))
 }
 
+/// The arguments of `rollback` that undo the last rollback of each of these sources, as far as the newest records have one.
+pub(crate) fn undo_arguments(client: &ApiClient, sources: &BTreeSet<&str>) -> BTreeMap<String, String> {
+    let (mut found, mut read) = (BTreeMap::new(), 0);
+    if sources.is_empty() {
+        return found;
+    }
+    let visited = each_record(client, &HistoryFilter::default(), None, LARGEST_PAGE, &mut |item| {
+        read += 1;
+        if let (Some(made), Some(_)) = (item.revision, item.author.rollback_to) {
+            let (before, of) = (made.saturating_sub(1), item.author.source.as_str());
+            let only = if of.is_empty() { String::new() } else { format!(" --source {of}") };
+            for source in sources.iter().filter(|source| of.is_empty() || of == **source) {
+                found.entry((*source).to_owned()).or_insert_with(|| format!("{before}{only}"));
+            }
+        }
+        let is_done = found.len() == sources.len() || read == LARGEST_PAGE;
+        Ok(if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    // They are a help that does without a number.
+    visited.map_or_else(|_| BTreeMap::new(), |()| found)
+}
+
 /// Returns a record as a store has it, with masked secrets. A list has no calls and resources, so they are requested; only
 /// those of attempts that changed nothing remain unknown.
 pub(crate) fn to_record(client: &ApiClient, item: HistoryItem) -> Result<Record, Failure> {

@@ -9,8 +9,7 @@ use super::sources::unknown;
 use crate::model::DriftedResource;
 use crate::model::drift::{DriftState, FieldDrift};
 use crate::plan::format::json::Spot;
-use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::server::operations::sources::drift_view::{DriftRepair, HELD};
+use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
 use crate::server::prelude::*;
@@ -84,13 +83,10 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                 (values(field))
             }
             p { @match source.drift_repair() {
-                DriftRepair::Never if source.drift == DriftPolicy::Warn.as_str() => {
-                    "It stays: the source only reports drift. Commit it, or undo it by hand."
+                repair @ (DriftRepair::NextSync(_) | DriftRepair::Resumed(_) | DriftRepair::Fixed(_)) => {
+                    "Put back " (when(request, &repair, source)) "."
                 },
-                DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
-                DriftRepair::Unblocked(message) => { "Not put back for now: " (prose(message)) "." }
-                DriftRepair::ManifestsChanged => { "The manifests are " (prose(HELD)) "." }
-                repair => { "Put back " (when(request, &repair, source)) "." }
+                repair => (prose(&repair.sentences())),
             } }
         }
     }

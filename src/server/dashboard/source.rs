@@ -15,7 +15,7 @@ use crate::model::Author;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
-use crate::server::operations::sources::drift_view::{DriftRepair, HELD};
+use crate::server::operations::sources::drift_view::{DriftRepair, held};
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::{SourceState, SourceView, SyncView};
 use crate::store::HistoryFilter;
@@ -95,7 +95,7 @@ fn location(request: &PageRequest, source: &SourceView, applied: Option<&History
                 "enforce" if source.state == SourceState::Synced && source.counts.drifted == 0 => {
                     "none; would be put back at the next sync"
                 },
-                "enforce" if source.drift_repair() == DriftRepair::ManifestsChanged => { (prose(HELD)) },
+                "enforce" if source.drift_repair() == DriftRepair::ManifestsChanged => { (prose(&held())) },
                 "enforce" => { "put back: " (drift::when(request, &source.drift_repair(), source)) },
                 "warn" => "reported, and left as it is",
                 "off" => "left as it is",

@@ -93,7 +93,8 @@ fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> Vec<Strin
             "local copy: the database does not answer; revision {revision} is served from the local copy since {since}"
         ));
     } else if let Some(writer) = followed {
-        warnings.push("following: another server writes to the store".to_owned());
+        let name = writer.url.as_deref().map_or("another server".into(), escaped);
+        warnings.push(format!("following: {name} writes to the store"));
         if let Some(gone) = writer.gone_since.filter(|gone| gone.elapsed() > LONGEST_SILENCE) {
             let seconds = gone.elapsed().as_secs();
             warnings.push(format!(

@@ -318,7 +318,7 @@ fn a_change_by_hand_is_told_at_once_in_every_state_of_its_source() {
     assert!(field["by"].as_str().unwrap().starts_with("\"first admin\" (ak_"), "{field}");
     let told = through(&folder, &serve, "status");
     assert_eq!(told.code, 2, "{}", told.all());
-    assert!(told.out.contains("\n  put back: at the next sync, 2"), "{}", told.out);
+    assert!(told.out.contains("\n  Put back at the next sync, 2"), "{}", told.out);
     // Somebody else puts it back.
     change(&serve, "a");
     assert_eq!((&status(&serve)["state"], &status(&serve)["drifted"]), (&json!("Synced"), &json!([])));
@@ -334,8 +334,8 @@ fn a_change_by_hand_is_told_at_once_in_every_state_of_its_source() {
         assert_eq!(found["state"], "Invalid", "{found:#}");
         assert_eq!(serve.metric("edgewright_drifted_resources{source=\"shop\"}"), Some(1.0));
         let told = through(&folder, &serve, "status").out;
-        let when = "\n  put back: once the source is valid again: fix ";
-        assert!(told.contains(when) && told.contains("one.yaml:4\n"), "{told}");
+        let when = "\n  Put back once the source is valid again: fix ";
+        assert!(told.contains(when) && told.contains("one.yaml:4.\n"), "{told}");
     };
     told_while_invalid();
     let ended = status(&serve)["syncs_ended"].as_u64();

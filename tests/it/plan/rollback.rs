@@ -168,10 +168,14 @@ fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync
     until_shown(&serve, "second");
     assert_eq!(rollback(&serve, json!({"to": 2})).status, 201);
     until_reason(&serve, "default", "RolledBack");
-    for command in ["status", "resume default"] {
+    for (command, held, undo) in [
+        ("status", "held: a rollback undid what the manifests declare; applied again when they change", " 3`"),
+        ("resume default", "held by a rollback: applied again when the manifests change", "` the revision before it"),
+    ] {
         let run = client(&folder, &serve, command);
-        assert!(run.all().contains("held by a rollback: applied again when the manifests change"), "{}", run.all());
-        assert!(run.all().contains("undo the rollback: `edgewright rollback --to`"), "{}", run.all());
+        assert_eq!((run.all().matches("held").count(), run.all().contains(held)), (1, true), "{}", run.all());
+        let undo = format!("undo the rollback: `edgewright rollback --to{undo}");
+        assert!(run.all().contains(&undo), "{}", run.all());
     }
     // The revert declares what the rollback has brought back: there is nothing to change.
     folder.write("m/one.yaml", &edge("one", "first"));

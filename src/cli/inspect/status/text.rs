@@ -10,7 +10,7 @@ use crate::cli::output::table::titled;
 use crate::cli::prelude::*;
 use crate::model::author::{key_of, owner_of};
 use crate::plan::format::json::Item;
-use crate::server::operations::sources::drift_view::HELD;
+use crate::server::operations::sources::drift_view::undo_rollback;
 use crate::server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView};
 
 /// The most diagnostics of a source that are shown.
@@ -20,8 +20,9 @@ const MOST_RELATED: usize = 3;
 /// The length of a commit in the table.
 const SHORT_COMMIT: usize = 8;
 
-/// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
-pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
+/// A table of the sources, the reasons of those that are not synced, and the warnings of the others. `undo` has the arguments that
+/// undo the rollbacks of sources, as far as they are known.
+pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool, undo: &BTreeMap<String, String>) -> String {
     if sources.is_empty() {
         return "The server follows no sources.\n".to_owned();
     }
@@ -35,9 +36,11 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
             _ => reasons(source, Some(now), |message| listed().any(|item| item.message == message)),
         };
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
-        for item in listed() {
+        for (place, item) in listed().enumerate() {
             let _ = writeln!(out, "  {}", finding(item));
-            for (at, line) in item.help.iter().flat_map(|help| help.lines()).enumerate() {
+            // The same help is below the last of them.
+            let help = item.help.iter().filter(|_| listed().skip(place + 1).all(|later| later.help != item.help));
+            for (at, line) in help.flat_map(|help| help.lines()).enumerate() {
                 let label = if at == 0 { "help:" } else { "     " };
                 let _ = writeln!(out, "    {label} {}", escaped(line));
             }
@@ -50,9 +53,10 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
             let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
         }
         if source.is_held() {
-            let _ = writeln!(out, "  {HELD}");
+            let undo = undo_rollback(undo.get(&source.name).map(String::as_str));
+            let _ = writeln!(out, "  {}", escaped(&undo));
         } else if !source.drifted.is_empty() {
-            let _ = writeln!(out, "  put back: {}", escaped(&source.drift_repair().to_string()));
+            let _ = writeln!(out, "  {}", escaped(&source.drift_repair().sentences()));
         }
     }
     for source in sources.iter().filter(|source| !source.values.is_empty()) {
@@ -107,7 +111,9 @@ pub(super) fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: im
 
 /// When a source that the server does not follow was applied, and by whom.
 fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
-    let Some(applied) = &source.last_applied else { return "not followed by the server".to_owned() };
+    let Some(applied) = &source.last_applied else {
+        return "not followed by the server; the revision that was applied last is not known".to_owned();
+    };
     let age = now.and_then(|now| age(&applied.at, now)).map(|age| format!(" {age} ago")).unwrap_or_default();
     let by = source.applied_by.as_ref();
     let by = by.map(|by| format!(" by {}", key_of(&by.key_id, &by.key_description, &by.owner_id)));
@@ -239,7 +245,7 @@ mod tests {
         let mut view = source("");
         view.conditions.first_mut().unwrap().message = message.to_owned();
         view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
-        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH, false);
+        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH, false, &BTreeMap::new());
         let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
         assert_eq!(
             (shown.matches(message).count(), shown.contains("\nstorefront: 100 errors\n")),
@@ -251,10 +257,14 @@ mod tests {
         assert_eq!(text(std::slice::from_ref(&view)).lines().count(), 2);
         (view.counts.errors, view.counts.warnings) = (0, 1);
         view.diagnostics = vec![serde_json::from_value(warning).unwrap()];
-        let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
+        let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
         let finding = format!("  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n");
-        let said = format!("\nstorefront: 1 warning\n{finding}    help: wait for it\n          way: edge\n");
+        let help = "    help: wait for it\n          way: edge\n";
+        let said = format!("\nstorefront: 1 warning\n{finding}{help}");
         assert!(shown.ends_with(&said), "{shown}");
+        view.diagnostics = vec![view.diagnostics.pop().unwrap(); 3];
+        let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
+        assert!(shown.ends_with(&format!("{finding}{finding}{finding}{help}")), "one help for equal ones: {shown}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl LastShown {
     }
 
     fn screen(&mut self, list: &SourceList, is_wide: bool) -> Option<String> {
-        let screen = text(&list.sources, Timestamp::now(), is_wide);
+        let screen = text(&list.sources, Timestamp::now(), is_wide, &BTreeMap::new());
         let former = std::mem::replace(&mut self.screen, screen.clone());
         (screen != former).then_some(screen)
     }

@@ -154,7 +154,8 @@ fn waiting(source: &SourceView) -> Markup {
 /// Whether a source puts back what was changed by hand, once it is synced and valid.
 fn puts_back(source: &SourceView) -> bool {
     let repair = source.drift_repair();
-    !matches!(repair, DriftRepair::Never | DriftRepair::ManifestsChanged | DriftRepair::Unblocked(_))
+    let stays = matches!(repair, DriftRepair::Reported | DriftRepair::Never);
+    !stays && !matches!(repair, DriftRepair::ManifestsChanged | DriftRepair::Unblocked(_))
 }
 
 /// The source in the path, which the server must follow.

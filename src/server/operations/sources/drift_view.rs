@@ -8,9 +8,22 @@ use crate::reconcile::sync_loop::condition::{Reason, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::prelude::*;
 
+/// Why a source does not apply the manifests that a rollback undid.
+const HELD: &str = "held by a rollback: applied again when the manifests change";
+
 /// Why a source does not apply the manifests that a rollback undid, and how it does.
-pub(crate) const HELD: &str = "held by a rollback: applied again when the manifests change. To apply them now, undo the \
-                               rollback: `edgewright rollback --to` the revision before it";
+pub(crate) fn held() -> String {
+    format!("{HELD}. {}", undo_rollback(None))
+}
+
+/// How a source applies the manifests that a rollback undid. `before` has the arguments for the revision before it, if it is known.
+pub(crate) fn undo_rollback(before: Option<&str>) -> String {
+    let undo = "To apply them now, undo the rollback: `edgewright rollback --to";
+    match before {
+        Some(arguments) => format!("{undo} {arguments}`"),
+        None => format!("{undo}` the revision before it"),
+    }
+}
 
 /// When a source puts back what others have changed.
 #[derive(Debug, PartialEq)]
@@ -27,6 +40,8 @@ pub(crate) enum DriftRepair<'v> {
     ManifestsChanged,
     /// Not before this reason is gone.
     Unblocked(&'v str),
+    /// Never: the policy only reports it.
+    Reported,
     /// Never: the policy leaves it.
     Never,
 }
@@ -45,9 +60,24 @@ impl fmt::Display for DriftRepair<'_> {
             DriftRepair::Fixed(_) => write!(f, "once the source is valid again"),
             DriftRepair::Resumed("") => write!(f, "when the source is resumed"),
             DriftRepair::Resumed(until) => write!(f, "when the suspension ends, {until}"),
-            DriftRepair::ManifestsChanged => f.write_str(HELD),
+            DriftRepair::ManifestsChanged => f.write_str(&held()),
             DriftRepair::Unblocked(message) => write!(f, "not for now: {message}"),
-            DriftRepair::Never => write!(f, "not by the source"),
+            DriftRepair::Reported | DriftRepair::Never => write!(f, "not by the source"),
+        }
+    }
+}
+
+impl DriftRepair<'_> {
+    /// What becomes of the drift, as whole sentences.
+    pub(crate) fn sentences(&self) -> String {
+        match self {
+            DriftRepair::Reported => {
+                "It stays: the source only reports drift. Commit it, or undo it by hand.".to_owned()
+            }
+            DriftRepair::Never => "It stays until somebody changes it back, or the manifests.".to_owned(),
+            DriftRepair::Unblocked(message) => format!("Not put back for now: {message}."),
+            DriftRepair::ManifestsChanged => format!("The manifests are {}.", held()),
+            repair => format!("Put back {repair}."),
         }
     }
 }
@@ -58,17 +88,25 @@ impl SourceView {
     pub(super) fn with_drift(mut self, known: KnownDrift, revision: u64) -> Self {
         let KnownDrift { count, resources, is_recent, since } = known;
         let is_counted_only = self.drift == DriftPolicy::Off.as_str();
-        if is_recent && self.state == SourceState::Synced && !is_counted_only {
-            let first = resources.iter().flat_map(|resource| &resource.fields).map(|field| &field.at);
-            let first = first.filter(|at| !at.is_empty()).min().cloned();
+        let is_new = is_recent && self.state == SourceState::Synced && !is_counted_only;
+        if is_new {
             self.state = SourceState::Drifted;
-            self.since = first.unwrap_or(self.since);
             for condition in &mut self.conditions {
                 condition.status = Status::OutOfSync.to_string();
                 condition.reason = Reason::Drifted.to_string();
                 condition.message = format!("{} changed by others since the last sync", number_of(count, "resource"));
-                condition.last_transition_time.clone_from(&self.since);
                 condition.observed_revision = revision;
+            }
+        }
+        // It began with the first write, and not with the sync that found it.
+        let writes = resources.iter().flat_map(|resource| &resource.fields).map(|field| &field.at);
+        if self.state == SourceState::Drifted
+            && let Some(first) = writes.filter(|at| !at.is_empty()).min()
+            && (is_new || *first < self.since)
+        {
+            self.since.clone_from(first);
+            for condition in &mut self.conditions {
+                condition.last_transition_time.clone_from(first);
             }
         }
         (self.counts.drifted, self.drifted, self.drift_since) = (count, resources, since);
@@ -87,6 +125,9 @@ impl SourceView {
         let is_because = |reason: Reason| condition.is_some_and(|it| it.reason == reason.to_string());
         let first_error =
             || self.diagnostics.iter().find(|item| item.severity == Severity::Error).map(|item| &item.spot);
+        if self.drift == DriftPolicy::Warn.as_str() {
+            return DriftRepair::Reported;
+        }
         if self.drift != DriftPolicy::Enforce.as_str() {
             return DriftRepair::Never;
         }
@@ -108,6 +149,8 @@ impl SourceView {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::view::{ConditionView, SuspensionView};
     use super::*;
 
@@ -147,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn drift_begins_with_its_oldest_write() {
+        let field = |at: &str| json!({"field": "/description", "state": "drift", "removed": false, "by": "usr_a", "revision": 8, "at": at});
+        let resource = json!({
+            "kind": "HttpsEdge", "name": "shop", "id": "edghts_1", "path": "/edges/https/edghts_1",
+            "fields": [field("2027-01-01T00:00:09Z"), field("2027-01-01T00:00:03Z")],
+        });
+        let written =
+            || KnownDrift { resources: serde_json::from_value(json!([resource])).unwrap_or_default(), ..known(1) };
+        for (state, reason) in [(SourceState::Synced, Reason::InSync), (SourceState::Drifted, Reason::Drifted)] {
+            let found_by_sync = SourceView { since: "2027-01-01T00:00:30Z".to_owned(), ..view(state, reason) };
+            let drifted = found_by_sync.with_drift(written(), 9);
+            let condition = drifted.conditions.first().map(|it| it.last_transition_time.as_str());
+            assert_eq!((drifted.since.as_str(), condition), ("2027-01-01T00:00:03Z", Some("2027-01-01T00:00:03Z")));
+        }
+    }
+
+    #[test]
     fn a_status_says_when_drift_is_put_back() {
         let due = "2027-01-31T18:00:00Z";
         for (state, reason, expected) in [
@@ -167,6 +227,8 @@ mod tests {
         suspended.suspension = Some(suspension);
         assert_eq!(suspended.drift_repair(), DriftRepair::Resumed("2027-02-01T00:00:00Z"));
         suspended.drift = "warn".to_owned();
+        assert_eq!(suspended.drift_repair(), DriftRepair::Reported);
+        suspended.drift = "off".to_owned();
         assert_eq!(suspended.drift_repair(), DriftRepair::Never);
     }
 }

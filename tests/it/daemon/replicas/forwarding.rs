@@ -18,7 +18,7 @@ use crate::{
         postgres::Postgres,
         program::{Folder, Serve, until, within},
         sources::repository,
-        users::signed_in,
+        users::{run_with_token, signed_in},
     },
 };
 
@@ -37,6 +37,10 @@ fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once(
     let (pair, _) = Pair::start_reachable(&postgres);
     let Pair { first, second, .. } = &pair;
     assert!(second.said().contains("forwards changes to it"), "{}", second.said());
+    let follows = format!("following: http://{} writes to the store", first.address);
+    assert_eq!(pair.get(second, "/readyz").body, format!("ready\n{follows}\n"));
+    let run = run_with_token(&pair.folders[1], second, &pair.token, "status");
+    assert!(run.out.ends_with(&format!("\nserver: {follows}\n")), "{}", run.all());
     for number in 0..20 {
         let created = pair.create(second, &format!("host{number}"));
         assert_eq!(created.status, 201, "{}", created.body);
