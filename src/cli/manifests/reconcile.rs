@@ -106,9 +106,11 @@ impl PlanArgs {
         let unchanged = (!dry_run).then_some(UNCHANGED);
         self.output.announce(&report).inspect_err(|_| unchanged.into_iter().for_each(say))?;
         let isolated = report.plan.is_some() && report.has_errors();
-        if !dry_run && report.plan.is_none() {
-            let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
-            target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
+        if !dry_run
+            && report.plan.is_none()
+            && let Some(first) = report.diagnostics.iter().find(|it| it.is_error())
+        {
+            target.refuse(first);
         }
         // A plan without changes may hide those of secrets.
         let may_change = report.plan.as_ref().is_some_and(|plan| !plan.is_empty() || report.hides_secrets());
@@ -116,8 +118,9 @@ impl PlanArgs {
         let decided = self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()).map(|()| leaves);
         if let Err(failure) = &decided
             && !dry_run
+            && let Some(first) = failure.diagnostics.first()
         {
-            target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
+            target.refuse(first);
         }
         let exit = carry_out(&self.output, &mut report, unchanged, decided, |hid_secrets| target.apply(hid_secrets))?;
         if let Some(page) = &report.page {

@@ -65,5 +65,5 @@ pub(crate) trait Target {
     fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure>;
 
     /// Records in the history why the proposal is not applied.
-    fn refuse(&mut self, _reason: &str) {}
+    fn refuse(&mut self, reason: &Diagnostic);
 }

@@ -150,9 +150,9 @@ impl Target for StoreTarget {
         Ok(AppliedPlan::as_shown(applied?))
     }
 
-    fn refuse(&mut self, reason: &str) {
+    fn refuse(&mut self, reason: &Diagnostic) {
         let Some(store) = &self.store else { return };
         // The run has failed already; a failure to record that must not hide the reason.
-        let _ = store.note(Attempt::new(self.options.author()), Outcome::Refused, reason.to_owned());
+        let _ = store.note(Attempt::new(self.options.author()), Outcome::Refused, reason.on_one_line());
     }
 }

@@ -282,6 +282,12 @@ impl Diagnostic {
         }
     }
 
+    /// The code, the place and the message, for the history.
+    pub(crate) fn on_one_line(&self) -> String {
+        let place = self.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+        hide_tokens(format!("{}: {}{}", self.code, place.unwrap_or_default(), self.message))
+    }
+
     /// The file, line and column for one-line output.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
         let place = self.place.as_ref()?;

@@ -114,6 +114,14 @@ impl RunReport {
         }
     }
 
+    /// The message of the record in the history: that of the condition, with the first error in the manifests.
+    pub(in crate::reconcile) fn note(&self) -> String {
+        let message = self.condition().1;
+        let (RunReport::Invalid(planned) | RunReport::Partly(planned)) = self else { return message };
+        let first = planned.diagnostics.iter().find(|it| it.is_error() && !message.contains(&it.message));
+        first.map_or_else(|| message.clone(), |first| format!("{message}: {}", first.on_one_line()))
+    }
+
     /// The reason for the loop's condition (D33).
     pub(crate) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &PlanResult| {

@@ -76,7 +76,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let attempt = attempt_outcome(&report).map(|outcome| {
             let attempt = digest.to_hex().to_string();
             if is_new && !self.handle.has_recorded(&attempt) {
-                let noted = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1);
+                let noted = self.store.note(Attempt::new(author.clone()), outcome, report.note());
                 or_warn(&self.options.source, "cannot record the attempt in the history", noted);
             }
             attempt

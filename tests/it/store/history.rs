@@ -28,6 +28,8 @@ fn every_attempt_is_told_with_what_it_changed() {
     let told = records(&folder, "history --format json");
     let outcomes: Vec<_> = told.iter().map(|it| (it["outcome"].as_str().unwrap(), it["revision"].as_u64())).collect();
     assert_eq!(outcomes, [("applied", Some(3)), ("refused", None), ("applied", Some(2)), ("applied", Some(1))]);
+    let why = told[1]["message"].as_str().unwrap();
+    assert!(why.starts_with("ERR_EDGEWRIGHT_") && why.contains(": m/one.yaml:"), "{why}");
     assert_eq!(told[2]["author"]["source"], "shop");
     assert_eq!(told[2]["resources"][0]["declared_at"], "m/one.yaml:4");
     assert_eq!(told[2]["resources"][0]["source"], "shop");

@@ -78,6 +78,36 @@ fn the_safety_limits_hold() {
 }
 
 #[test]
+fn a_refused_apply_is_in_the_history_and_a_dry_run_is_not() {
+    let remote = Remote::new(Folder::new());
+    let refused = || -> Vec<String> {
+        let history = remote.serve.get("/history").json();
+        let records = history["history"].as_array().unwrap().iter().filter(|record| record["outcome"] == "refused");
+        records.map(|record| record["message"].as_str().unwrap().to_owned()).collect()
+    };
+    for name in ["a", "b", "c", "d", "e"] {
+        remote.here.write(&format!("m/{name}.yaml"), &bare_edge(name, ""));
+    }
+    remote.ok("reconcile m");
+    for name in ["b", "c", "d", "e"] {
+        fs::remove_file(remote.here.path(&format!("m/{name}.yaml"))).unwrap();
+    }
+    remote.refuses("plan m", 4, &["TOO_MANY_DELETIONS"]);
+    assert!(refused().is_empty(), "{:?}", refused());
+    remote.refuses("reconcile m", 4, &["TOO_MANY_DELETIONS"]);
+    remote.refuses("destroy --source default --confirm default --max-deletes 1", 4, &["TOO_MANY_DELETIONS"]);
+    let unknown = "mutual_tls: {certificate_authority_ids: [ca_000000000000000000000000000]}, hostports";
+    remote.here.write("m/f.yaml", &bare_edge("f", "").replace("hostports", unknown));
+    remote.refuses("reconcile m", 3, &["UNKNOWN_REFERENCE"]);
+    let messages = refused();
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(messages[0].starts_with("ERR_EDGEWRIGHT_UNKNOWN_REFERENCE: m/f.yaml:4:"), "{messages:?}");
+    assert!(messages[1..].iter().all(|it| it.starts_with("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS: ")), "{messages:?}");
+    remote.refuses("destroy --source default", 1, &["NOT_CONFIRMED"]);
+    assert_eq!(refused().len(), 3, "the server did not refuse it");
+}
+
+#[test]
 fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
     let remote = Remote::new(Folder::with_storefront());
     let refuses = |line: &str, reason: &str| {
