@@ -4,6 +4,7 @@
 //! process that takes the store over needs them, and without the master key they open nothing. The master key is never in the
 //! database. A folder has a place beside it where the key is looked for; a database has none, so the key has to be named.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::failure::damaged;
@@ -57,16 +58,22 @@ pub(super) fn open(
 
 /// Fails if nothing says where the master key is, before anything is created.
 pub(crate) fn check_named(source: &MasterKeySource, shown: &str) -> Result<(), StoreError> {
-    if matches!(source, MasterKeySource::Beside) { Err(unnamed(shown)) } else { Ok(()) }
+    let help = format!(
+        "{NAME}. Only if the store is new, make a key with `openssl rand -base64 32`: every process that opens the store must \
+         have the same one"
+    );
+    if matches!(source, MasterKeySource::Beside) { Err(unnamed(shown, help)) } else { Ok(()) }
 }
 
 fn master(source: &MasterKeySource, shown: &str) -> Result<MasterKey, StoreError> {
-    source.read(None)?.ok_or_else(|| unnamed(shown))
+    source.read(None)?.ok_or_else(|| unnamed(shown, NAME))
 }
 
-fn unnamed(shown: &str) -> StoreError {
+/// The help for a master key that nothing names. Another key would not open the store.
+const NAME: &str = "set --master-key-file to the file with the master key of this store, or --master-key-command or \
+                    EDGEWRIGHT_MASTER_KEY";
+
+fn unnamed(shown: &str, help: impl Into<Cow<'static, str>>) -> StoreError {
     let message = format!("the store {shown} has no folder in which its master key could be looked for");
-    let help = "set --master-key-file to a file with the key, for example of `openssl rand -base64 32`, which every \
-                process that opens this store must have; or --master-key-command or EDGEWRIGHT_MASTER_KEY";
     StoreError::new(Code::MasterKey, message).help(help)
 }
