@@ -51,8 +51,8 @@ pub struct Lint {
 pub(crate) enum LintCheck {
     /// A resource, its edge, the routes of that edge, and the names of what they reference.
     Edge(fn(&EdgeView<'_>, &mut Findings)),
-    /// The resources of [`LintCheck::Edge`], and all edges with the same hosts, with their routes, including those of
-    /// other sources.
+    /// The resources of [`LintCheck::Edge`], and all edges with the same hosts, with their routes, including those of other
+    /// sources and those that no source owns.
     Host(fn(&HostView<'_>, &mut Findings)),
     /// All resources of the source, and those of other sources. It runs each time, so it must be cheap for 10,000 edges.
     Source(fn(&HostView<'_>, &mut Findings)),

@@ -58,18 +58,18 @@ impl NamedHosts {
     }
 }
 
-/// The edges that cannot be judged alone, in groups: those with the same hosts, and those on whose hosts or with whose
-/// routes another source has edges or routes.
+/// The edges that cannot be judged alone, in groups: those with the same hosts, those on whose hosts or with whose routes
+/// another source has edges or routes, and those with routes that no source owns.
 #[derive(Debug, Default)]
 pub(super) struct HostGroups {
     /// The group of each edge that is in one.
     pub of_edge: HashMap<Id, usize>,
-    /// The edges and routes of other sources that concern each group, by key.
+    /// The edges and routes of other sources, and the routes without a source, that concern each group, by key.
     pub others: Vec<Vec<Arc<Entry>>>,
 }
 
 impl HostGroups {
-    /// Finds the groups of a source's edges. `others` are the resources of other sources, by key.
+    /// Finds the groups of a source's edges. `others` are the resources of other sources and the routes without one, by key.
     pub(super) fn find<'h>(own: impl Iterator<Item = &'h NamedHosts>, others: &[Arc<Entry>]) -> Self {
         let own: Vec<&NamedHosts> = own.collect();
         let (edges, routes) = (entries_of_kind(others, Kind::HttpsEdge), entries_of_kind(others, Kind::HttpsEdgeRoute));

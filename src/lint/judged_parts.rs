@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | The resources of the part | their keys are equal, and their Specs are the same allocations: a Spec never changes |
 //! | Their order in the manifests | it is; the positions themselves can all move by a line |
-//! | Edges and routes of other sources beside them | they are the same allocations |
+//! | Edges and routes of other sources, and routes without a source, beside them | they are the same allocations |
 //! | Which lints run, and their settings | they are equal ([`SharedInputs`]) |
 //! | The names of certificate authorities | they are equal ([`SharedInputs`]) |
 //! | The time | it is before the next change of a validity (`validity.rs`), and after the part was judged |
@@ -87,7 +87,7 @@ pub(super) struct KnownPart {
     resources: Vec<(Key, Arc<dyn AnyResource>)>,
     /// The indices of the resources in the order of the manifests.
     order: Vec<usize>,
-    /// Edges and routes of other sources.
+    /// Edges and routes of other sources, and routes without one.
     others: Vec<Arc<Entry>>,
     /// The hosts of its edges, which depend on the resources alone.
     pub hosts: Vec<NamedHosts>,

@@ -49,6 +49,6 @@ pub(crate) use finding::{Finding, Subject};
 pub(crate) use judged_parts::JudgedParts;
 pub(crate) use manifest_facts::ManifestFacts;
 pub use rules::LINTS;
-pub(crate) use rules::{EXPIRY_DAYS, find};
+pub(crate) use rules::{EXPIRY_DAYS, UNMANAGED_ROUTE, find};
 pub(crate) use run::run;
 pub(crate) use world::World;

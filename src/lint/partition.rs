@@ -38,7 +38,7 @@ pub(super) struct LintPart<'a> {
     pub lints: PartLints,
     /// Sorted by key.
     pub resources: Vec<&'a Desired>,
-    /// The edges and routes of other sources that concern them.
+    /// The edges and routes of other sources, and the routes without a source, that concern them.
     pub others: Vec<Arc<Entry>>,
     /// The hosts of each edge, unless the part is only judged for its hosts.
     pub hosts: Vec<NamedHosts>,

@@ -22,8 +22,8 @@ pub(crate) struct EdgeView<'a> {
     resources: &'a [&'a Desired],
 }
 
-/// Edges with their routes, all other edges of the source with the same hosts, and the edges and routes of other sources
-/// that concern them; or all resources of the source, and those of other sources.
+/// Edges with their routes, all other edges of the source with the same hosts, and the edges and routes of other sources and
+/// the routes without a source that concern them; or all resources of the source, those of other sources, and such routes.
 pub(crate) struct HostView<'a> {
     edges: EdgeView<'a>,
     others: &'a [Arc<Entry>],
@@ -128,7 +128,7 @@ impl<'a> EdgeView<'a> {
 }
 
 impl<'a> HostView<'a> {
-    /// A view of some resources of a world, and of resources of other sources, sorted by key.
+    /// A view of some resources of a world, and of resources of other sources and routes without one, sorted by key.
     pub(super) fn new(edges: EdgeView<'a>, others: &'a [Arc<Entry>]) -> Self {
         Self { edges, others }
     }
@@ -138,6 +138,14 @@ impl<'a> HostView<'a> {
         entries_of_kind(self.others, R::INFO.kind)
             .iter()
             .filter_map(|entry| Some((&entry.key, entry.spec_as::<R>()?, entry.source()?)))
+    }
+
+    /// Returns every route that no source owns, on an edge that one owns.
+    pub(super) fn unmanaged_routes(&self) -> impl Iterator<Item = (&Key, &HttpsEdgeRoute)> {
+        let routes = entries_of_kind(self.others, Kind::HttpsEdgeRoute).iter();
+        routes
+            .filter(|entry| entry.claim.is_none())
+            .filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)))
     }
 }
 

@@ -13,7 +13,8 @@ pub(crate) struct World<'a> {
     pub judged: &'a [&'a Desired],
     /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
     pub is_whole: bool,
-    /// The resources of other sources in the store, by key; empty without a store.
+    /// The resources of other sources in the store and the routes without a source on edges of sources, by key; empty without a
+    /// store.
     pub others: &'a [Arc<Entry>],
     /// Facts about the manifests that the desired state does not include.
     pub manifests: &'a ManifestFacts,

@@ -12,7 +12,8 @@
 //! edges and routes for one request. For many requests, a [`RouteTable`](table::RouteTable) finds the route of an edge,
 //! and an [`EdgeTable`](edge_table::EdgeTable) edge and route. The modules of both then act in a fixed order
 //! (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests,
-//! [`invariant`] proves what must hold for them, and `replay/` compares two states by the requests of logs.
+//! [`invariant`] proves what must hold for them, and `replay/` compares two states by the requests of logs. `rivals.rs` finds the
+//! routes without a source that take requests from declared ones.
 //!
 //! # An example
 //!
@@ -34,6 +35,7 @@ mod missing_tls;
 mod module_pipeline;
 pub(crate) mod order;
 pub(crate) mod replay;
+pub(crate) mod rivals;
 mod route_decision;
 pub(crate) mod route_test;
 pub(crate) mod routed_state;

@@ -7,6 +7,7 @@ mod prelude;
 pub(super) mod shared;
 
 pub(crate) use self::expiring_certificate::DAYS as EXPIRY_DAYS;
+pub(crate) use self::unmanaged_route::NAME as UNMANAGED_ROUTE;
 use super::definition::Lint;
 
 /// Declares the module of each lint, and the tables of the lints and their examples: `examples/` has a manifest for each.
@@ -23,8 +24,8 @@ macro_rules! lints {
 }
 
 lints! {
-    conflicting_authentication duplicate_match shadowed_route partial_segment_prefix unreachable_path unserved_host
-    edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
+    conflicting_authentication duplicate_match shadowed_route unmanaged_route partial_segment_prefix unreachable_path
+    unserved_host edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
     bypassed_protection plain_http_hostport disabled_termination old_tls_version disabled_module expired_certificate
     expiring_certificate not_yet_valid_certificate certificate_does_not_cover_hostport incomplete_chain weak_key
     not_a_certificate_authority leaf_is_authority common_name_only duplicate_certificate unusable_certificate_name

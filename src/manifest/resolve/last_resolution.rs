@@ -37,7 +37,7 @@ pub(crate) struct LastResolution {
     pub origins: Arc<Origins>,
     /// Facts for the lints.
     pub facts: ManifestFacts,
-    /// The resources of other sources.
+    /// The resources of other sources, and the routes without a source.
     pub others: Arc<Vec<Arc<Entry>>>,
     /// Whether nothing depends on edges of other sources, or on what its edge requires.
     pub is_self_contained: bool,

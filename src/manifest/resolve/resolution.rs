@@ -34,8 +34,8 @@ pub(crate) struct Resolution {
     pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).
     pub(super) stored_secrets: BTreeSet<(Key, Path)>,
-    /// The resources of other sources, and those that [`Resolution::keep_undeclared`] counts as such. Those that the source
-    /// takes over are its own.
+    /// The resources of other sources, those that [`Resolution::keep_undeclared`] counts as such, and the routes without a source on
+    /// edges of sources. Those that the source takes over are its own.
     pub others: Arc<Vec<Arc<Entry>>>,
     /// The resources that may differ from those in the store. None if these may be any.
     pub may_differ: Option<BTreeSet<Key>>,

@@ -84,10 +84,16 @@ fn by_kind(declarations: &[Arc<Declaration>]) -> BTreeMap<Kind, Vec<&Arc<Declara
     by_kind
 }
 
-/// The resources of other sources.
+/// The resources of other sources, and the routes without a source on edges that one owns or will own.
 fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
+    let is_owned =
+        |edge: &Key| snapshot.get(edge).is_some_and(|edge| edge.claim.is_some()) || desired.contains_key(edge);
     let is_other = |entry: &&Arc<Entry>| {
-        entry.claim.as_deref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
+        let counts = match entry.claim.as_deref() {
+            Some(claim) => claim.source != source,
+            None => entry.key.kind == Kind::HttpsEdgeRoute && entry.key.parent_key().as_ref().is_some_and(is_owned),
+        };
+        counts && !desired.contains_key(&entry.key)
     };
     snapshot.iter().filter(is_other).cloned().collect()
 }

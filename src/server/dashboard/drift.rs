@@ -1,14 +1,17 @@
-//! What others have changed of the sources' resources, and when the sources put it back.
+//! What others have changed of the sources' resources, when the sources put it back, and the routes without a source that take
+//! requests from theirs, which nobody puts back.
 
 use maud::{Markup, html};
 
 use super::elements::{due, file_place, nothing, revision_link, short_value, source_link, time};
 use super::layout::prose;
 use super::page::PageRequest;
-use super::sources::unknown;
+use super::sources::{finding, unknown};
+use crate::lint::UNMANAGED_ROUTE;
 use crate::model::DriftedResource;
 use crate::model::drift::{DriftState, FieldDrift};
 use crate::plan::format::json::Spot;
+use crate::routing::rivals::Rivals;
 use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
@@ -17,6 +20,8 @@ use crate::store::history::masking;
 
 /// The most resources on the overview.
 const MOST_DRIFTED: usize = 10;
+/// The most routes of an edge that are compared for a page. The syncs of sources compare those of larger edges.
+const MOST_COMPARED: usize = 5000;
 
 /// The drift of all followed sources, on the overview.
 pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
@@ -38,10 +43,13 @@ fn listed(request: &PageRequest, sources: &[SourceView], most: usize, none: &str
     let since = followed().filter_map(|view| view.drift_since).max();
     let all = followed().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
     let shown: Vec<_> = all.take(most).collect();
+    let found = followed().flat_map(|view| view.diagnostics.iter().map(move |item| (view, item)));
+    let taking: Vec<_> = found.filter(|(_, item)| item.code == UNMANAGED_ROUTE).take(most).collect();
     html! {
         @if request.lacks_writer { (unknown()) }
         @else if followed().next().is_none() { (nothing("Not known: the server checks only followed sources.")) }
-        @else if count == 0 && shown.is_empty() { (nobody(none, since)) }
+        @else if count == 0 && shown.is_empty() && taking.is_empty() { (nobody(none, since)) }
+        @for (view, item) in &taking { (finding(item, view.attempted_commit(), &request.forge(&view.name))) }
         @for (view, drifted) in &shown { (resource(request, drifted, view)) }
         @if count > shown.len() { p { (more(count, shown.len())) (others) } }
     }
@@ -52,6 +60,12 @@ pub(super) fn of_resource(request: &PageRequest, source: &str, path: &str) -> Op
     let source = view(&request.app, &request.snapshot, source).ok()?;
     let drifted = source.drifted.iter().find(|drifted| drifted.path == path)?;
     Some(resource(request, drifted, &source))
+}
+
+/// The routes of an edge that take requests from each other although only one of the two has a source.
+pub(super) fn rivals<'r>(request: &'r PageRequest, edge: &Key) -> Vec<Rivals<'r>> {
+    let is_small = request.snapshot.children_after(edge, None).nth(MOST_COMPARED).is_none();
+    if is_small { Rivals::of_stored(&request.snapshot, edge) } else { Vec::new() }
 }
 
 /// The answer that nobody has changed anything, as far as that is known.

@@ -19,6 +19,9 @@ use crate::server::prelude::*;
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).taking(&["before"]).of_history().of_writer();
 
+/// The most other routes that take requests from a route, or from which it does.
+const MOST_RIVALS: usize = 10;
+
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let key = Key::child(Kind::HttpsEdgeRoute, Id::new(request.parameter(0)), Id::new(request.parameter(1)));
     let missing = || ApiError::not_found(&key.to_string());
@@ -37,6 +40,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         p { (lock_list(&protected)) }
         @if request.lacks_writer { p { "Whether it was changed by hand is not known: the server that writes does not answer." } }
         @if let Some(by_hand) = &by_hand { h2 { "Changed by hand" } (by_hand) }
+        (rivals(request, &key, &parent.key))
         (facts(&[
             ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
             ("Edge", resource_link(request, &parent.key, &request.snapshot.full_name(parent))),
@@ -65,6 +69,18 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (revisions::changes_of(request, &[key.path()], "route")?)
     };
     Ok(PageContent { title: format!("Route {}", request.snapshot.full_name(entry)), section: "Routes", body })
+}
+
+/// The routes that take requests from a declared one, or from which one without a source takes requests.
+fn rivals(request: &PageRequest, route: &Key, edge: &Key) -> Markup {
+    let all = drift::rivals(request, edge);
+    let link = |key: &Key| resource_link(request, key, &request.snapshot.full_name_at(key, ""));
+    html! {
+        @for rivals in all.iter().filter(|it| it.taking.0 == route || it.losing.0 == route).take(MOST_RIVALS) {
+            p { (badge(Tone::Bad, if rivals.taking.0 == route { "takes requests" } else { "loses requests" })) " "
+                (link(rivals.taking.0)) ", which no source owns, " (rivals.verb()) " " (link(rivals.losing.0)) "." }
+        }
+    }
 }
 
 /// The configuration of each module, and who set its newest field.

@@ -3,10 +3,12 @@
 use maud::{Markup, html};
 
 use super::access::{lock_badges, locks};
+use super::drift;
 use super::elements::{self, Tone, badge, choice, field, filters, first_texts, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
+use crate::routing::rivals::Rivals;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
@@ -98,14 +100,21 @@ fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
     views.into_iter().flat_map(|view| view.drifted).map(|drifted| drifted.path).collect()
 }
 
-/// A table of routes, in which those that others have changed are marked. Only the server that writes knows these.
+/// A table of routes, in which those that others have changed are marked, which only the server that writes knows, and those without
+/// a source that take requests from declared ones.
 pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
+    let edges: BTreeSet<Key> = rows.iter().filter_map(|entry| entry.key.parent_key()).collect();
+    let rivals: Vec<Rivals<'_>> = edges.iter().flat_map(|edge| drift::rivals(request, edge)).collect();
+    let taking: BTreeSet<&Key> = rivals.iter().map(|it| it.taking.0).collect();
+    let losing: BTreeSet<&Key> = rivals.iter().map(|it| it.losing.0).collect();
     let row = |entry: &Arc<Entry>| {
         vec![
             html! {
                 (resource_link(request, &entry.key, &request.snapshot.full_name(entry)))
                 @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
+                @if taking.contains(&entry.key) { " " (badge(Tone::Bad, "takes requests from a declared route")) }
+                @if losing.contains(&entry.key) { " " (badge(Tone::Bad, "loses requests to a route without a source")) }
             },
             lock_badges(&locks_of(request, entry)),
             first_texts(hostports(request, entry), MOST_HOSTPORTS),

@@ -9,6 +9,7 @@
 use super::key_owner;
 use super::managed_resources::WriteCheck;
 use super::render::{render, render_module};
+use super::write_effect::effect_warnings;
 use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::replicas::read_your_writes::set_revision;
@@ -22,8 +23,9 @@ const RETRY_AFTER: u64 = 1;
 /// The most invariants of which nobody can tell that a response names.
 const MOST_DOUBTS: usize = 4;
 
-/// A write in the queue of the store, what to warn of, and its changes to keys and owners.
-type EnteredWrite = (Result<QueuedCommit<WriteStop>, Declined<WriteStop>>, Vec<String>, Option<SecurityNote>);
+/// A write in the queue of the store, what to warn of, the resource before it, and its changes to keys and owners.
+type EnteredWrite =
+    (Result<QueuedCommit<WriteStop>, Declined<WriteStop>>, Vec<String>, Option<Arc<Entry>>, Option<SecurityNote>);
 
 /// Why a write did not enter the queue as a commit.
 enum WriteStop {
@@ -84,12 +86,17 @@ impl PendingWrite {
             judgements += 1;
             let (entering, settling) = (Arc::clone(&write), Arc::clone(&write));
             let enter = move || entering.enter(judged.as_ref().map(|(judged, _place)| judged));
-            let settle = move |(entered, warnings, note): EnteredWrite| {
-                settling.settle(entered).map(|snapshot| CommittedWrite { snapshot, warnings, note })
+            let settle = move |(entered, warnings, before, note): EnteredWrite| {
+                let committed = settling.settle(entered);
+                committed.map(|snapshot| (CommittedWrite { snapshot, warnings, note }, before))
             };
             let committed = write.app.writes.executor.commit(write.quick, enter, settle).await;
             match committed.ok_or_else(ApiError::internal)? {
-                Ok(committed) => return Ok(committed),
+                Ok((mut committed, before)) => {
+                    let effects = effect_warnings(&write.key, before.as_deref(), &committed.snapshot).await;
+                    committed.warnings.extend(effects);
+                    return Ok(committed);
+                }
                 Err(Declined::Commit(error)) => return Err(error.into()),
                 Err(Declined::Declined(WriteStop::Refused(error))) => return Err(error),
                 Err(Declined::Declined(WriteStop::Overtaken)) => {}
@@ -127,7 +134,7 @@ impl PendingWrite {
     /// Puts the write into the queue of the store.
     fn enter(&self, judged: Option<&JudgedOperations>) -> EnteredWrite {
         let (app, caller, visibility) = (&self.app, &self.caller, &self.owned.visibility);
-        let (mut warnings, mut note) = (Vec::new(), None);
+        let (mut warnings, mut before, mut note) = (Vec::new(), None, None);
         // Each try has its own time: no record may be older than those before it by as long as a change waits.
         let attempt = Attempt { note: self.owned.note(), ..Attempt::new(caller.author()) };
         let entered = app.served.store.enter(attempt, |current| -> Result<NextState, WriteStop> {
@@ -137,6 +144,7 @@ impl PendingWrite {
             conflict.map_or(Ok(()), Err)?;
             note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
             warnings = self.owned.check(current, &operations).map_err(ApiError::new)?;
+            before = current.get(&self.key).cloned();
             self.precondition.check(|| match self.slot {
                 Some(slot) => render_module(&app.served.base_urls, visibility, current, &self.key, slot),
                 None => current
@@ -147,7 +155,7 @@ impl PendingWrite {
             NextState::judged(current, operations, judged).ok_or(WriteStop::Overtaken)
         });
         warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
-        (entered, warnings, note)
+        (entered, warnings, before, note)
     }
 
     /// Waits until the write is durable. One that was overtaken is tried again, and counts as a commit only then.

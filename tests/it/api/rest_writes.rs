@@ -4,9 +4,9 @@ use serde_json::json;
 
 use crate::support::{
     http::{HttpAnswer, http},
-    manifests::edge,
+    manifests::{edge, edge_with},
     program::{CONFIG, Folder, Serve},
-    sources::{in_state, replace},
+    sources::{in_state, next_sync, replace},
     users::client,
 };
 
@@ -129,4 +129,51 @@ fn an_unknown_policy_is_reported_at_its_field() {
     let run = folder.run("validate shop");
     let reported = run.err.contains("at /rest_writes/shop") && run.err.contains("unknown policy `never`");
     assert_eq!((run.code, reported), (1, true), "{}", run.err);
+}
+
+#[test]
+fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() {
+    let folder = Folder::new();
+    let home = "{name: home, match_type: path_prefix, match: /home, backend: {backend_id: bkd_1}, \
+                ip_restriction: {ip_policy_ids: [ipp_1]}}";
+    let shop = format!("{{description: a, hostports: ['shop.example.com:443'], routes: [{home}]}}");
+    folder.write("shop/shop.yaml", &edge_with("shop", &shop));
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop, drift: off, interval: 1s}\n");
+    let serve = folder.serve("");
+    let routes = format!("{}/routes", path_of(&serve, "a"));
+    let declared = serve.get(&routes).json()["routes"][0]["id"].as_str().unwrap().to_owned();
+    let add = |matched: &str| {
+        let body = json!({"match_type": "path_prefix", "match": matched}).to_string();
+        call(&serve, &format!("POST {routes}"), &body, &[])
+    };
+    let beside = add("/cart");
+    assert!(beside.status == 201 && !beside.contains("shop/home"), "{beside:?}");
+    let added = add("/home");
+    let loser = format!("HttpsEdgeRoute shop/home of source `shop` ({declared}), and no sync changes that");
+    let id = added.json()["id"].as_str().unwrap().to_owned();
+    assert_says(&added, 201, &[&format!("edgewright-warning: HttpsEdgeRoute {id} has the same match as {loser}")]);
+    let moved = call(&serve, &format!("PATCH {routes}/{id}"), &json!({"match": "/home/sale"}).to_string(), &[]);
+    let takes = format!("HttpsEdgeRoute {id} takes requests from {loser}");
+    assert_says(&moved, 200, &[&format!("edgewright-warning: {takes}")]);
+
+    let told = format!("HttpsEdgeRoute {id}, which no source owns, takes requests from this route");
+    let status = next_sync(&serve, "shop");
+    assert_eq!(status["diagnostics"][0]["code"], "unmanaged-route", "{status:#}");
+    assert_eq!(status["diagnostics"][0]["message"], json!(told), "{status:#}");
+    let plan = client(&folder, &serve, "plan shop --source shop");
+    assert!(plan.code == 0 && plan.all().contains(&told), "{}", plan.all());
+    assert_says(&call(&serve, &format!("DELETE {routes}/{id}"), "", &[]), 204, &[]);
+    assert_eq!(next_sync(&serve, "shop")["diagnostics"], json!([]));
+}
+
+#[test]
+fn a_request_that_opens_access_is_told_what_is_missing() {
+    let (_folder, serve) = served("{}");
+    let body = json!({"match_type": "path_prefix", "match": "/", "ip_restriction": {"ip_policy_ids": ["ipp_1"]}});
+    let routes = format!("{}/routes", path_of(&serve, "a"));
+    let id = call(&serve, &format!("POST {routes}"), &body.to_string(), &[]).json()["id"].as_str().unwrap().to_owned();
+    let warning = format!("edgewright-warning: this opens access: HttpsEdgeRoute {id} is without ip_restriction");
+    assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[&warning]);
+    let restricted = call(&serve, &format!("PUT {routes}/{id}/ip_restriction"), r#"{"ip_policy_ids": ["ipp_1"]}"#, &[]);
+    assert!(restricted.status == 200 && !restricted.contains("opens access"), "{restricted:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Browser;
-use crate::support::manifests::edge;
+use crate::support::manifests::{edge, edge_with};
 use crate::support::program::until;
 use crate::support::server::{BASE_URL, Server};
 
@@ -327,6 +327,25 @@ fn routes_are_sorted_by_host_and_those_changed_by_hand_are_marked() {
     assert!(own.contains("<code>/description</code> changed") && own.contains("Put back at the next sync"), "{own}");
     let (_, row) = page.split_once(&format!("/routes/{id}\"")).unwrap();
     assert!(row.split_once("</tr>").unwrap().0.contains("changed by hand"), "{page}");
+}
+
+#[test]
+fn a_route_without_a_source_that_takes_requests_is_marked_and_so_is_the_declared_one() {
+    let home = "{name: home, match_type: path_prefix, match: /home, backend: {backend_id: bkd_1}}";
+    let shop = format!("{{hostports: ['shop.example.com:443'], routes: [{home}]}}");
+    let server = Server::following("shop", &edge_with("shop", &shop));
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let edges = server.call("GET", "/edges/https", None);
+    let routes = format!("/edges/https/{}/routes", edges.str("/https_edges/0/id"));
+    let (takes, loses) = ("takes requests from a declared route", "loses requests to a route without a source");
+    let page = browser.page("/ui/routes");
+    assert!(!page.contains(takes) && !page.contains(loses), "{page}");
+    let sale = json!({"match_type": "path_prefix", "match": "/home/sale"});
+    let id = server.call("POST", &routes, Some(sale)).str("/id").to_owned();
+    let page = browser.page("/ui/routes");
+    assert_eq!([takes, loses].map(|text| page.matches(text).count()), [1, 1], "{page}");
+    let own = browser.page(&format!("/ui{routes}/{id}").replace("/edges/https/", "/edges/"));
+    assert!(own.contains("which no source owns, takes requests from <a ") && own.contains(">shop/home</a>"), "{own}");
 }
 
 #[test]

@@ -1,0 +1,36 @@
+//! What a write did that its client may not have meant: it opened access, or made a route that takes requests from a declared one.
+
+use crate::routing::behaviour::{missing_protections, protections};
+use crate::routing::rivals::Rivals;
+use crate::server::handler_prelude::*;
+
+/// The warnings about a write to a resource, which was `before` the write.
+pub(super) async fn effect_warnings(key: &Key, before: Option<&Entry>, state: &Arc<Snapshot>) -> Vec<String> {
+    let after = state.get(key).map(|entry| &**entry);
+    let mut warnings: Vec<String> = opened_access(before, after, state).into_iter().collect();
+    if key.kind == Kind::HttpsEdgeRoute && after.is_some_and(|entry| entry.claim.is_none()) {
+        let (key, state) = (key.clone(), Arc::clone(state));
+        // An edge may have many routes. The write is durable, so it does not fail here.
+        let taken = blocking(move || Ok(taken_requests(&key, &state))).await;
+        warnings.extend(taken.ok().flatten());
+    }
+    warnings
+}
+
+/// The access that a change of a resource opens. Who deletes a route serves nothing there.
+fn opened_access(before: Option<&Entry>, after: Option<&Entry>, state: &Snapshot) -> Option<String> {
+    let of = |entry: &Entry| protections(entry.spec().modules());
+    let (before, after) = (before?, after?);
+    let lost = missing_protections(&of(before), &of(after));
+    (!lost.is_empty())
+        .then(|| format!("this opens access: {} is without {}", state.name_of(&after.key), lost.join(", ")))
+}
+
+/// The declared routes from which a route without a source takes requests.
+fn taken_requests(key: &Key, state: &Snapshot) -> Option<String> {
+    let all = Rivals::of_stored(state, &key.parent_key()?);
+    let taken: Vec<&Rivals<'_>> = all.iter().filter(|rivals| rivals.taking.0 == key).collect();
+    let (first, rest) = taken.split_first()?;
+    let others = if rest.is_empty() { String::new() } else { format!(" and {}", number_of(rest.len(), "other")) };
+    Some(format!("{key} {} {}{others}, and no sync changes that", first.verb(), state.name_of(first.losing.0)))
+}
