@@ -112,7 +112,7 @@ fn parse_author(author: HistoryAuthor) -> Option<Author> {
 
 /// Returns a resource as a record of a store has it.
 pub(crate) fn to_change(resource: HistoryResource) -> Option<ResourceChange> {
-    let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after } = resource;
+    let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after, .. } = resource;
     let (name, source, declared_at) = (non_empty(name), non_empty(source), non_empty(declared_at));
     Some(ResourceChange { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })
 }

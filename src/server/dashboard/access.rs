@@ -59,7 +59,7 @@ impl AccessEffect {
         html! {
             @if !self.lost.is_empty() { (badge(Tone::Bad, format_args!("opens access: without {}", names(&self.lost)))) " " }
             @if !self.taken_over.is_empty() { (badge(Tone::Bad, "opens access")) " " (prose(&self.taken_over.join("; "))) " " }
-            @if self.is_new_and_open { (badge(Tone::Warning, "new open route")) " " }
+            @if self.is_new_and_open { (badge(Tone::Warning, "new open route")) " " (self.open_routes) " " }
             @if !self.gained.is_empty() { (badge(Tone::Good, format_args!("closes access: with {}", names(&self.gained)))) " " }
             @if self.is_partial { small { "requests not compared" } }
         }

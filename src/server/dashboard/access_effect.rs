@@ -2,13 +2,12 @@
 //! once.
 
 use quick_cache::sync::Cache;
-use serde::de::DeserializeOwned;
 
-use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute};
 use crate::plan::exposure::opened_requests::opened_requests;
-use crate::routing::behaviour::{Protections, missing_protections, protections};
 use crate::server::prelude::*;
-use crate::store::{ChangeEvent, CommitHeader, OWNED_BY, ResourceChange, RevisionError};
+use crate::store::history::protection_change::ProtectionChange;
+use crate::store::{ChangeEvent, CommitHeader, ResourceChange, RevisionError};
+use crate::syntax::text::first_of;
 
 /// How many revisions ago one is whose requests are compared: the state of an older one takes long to restore.
 const MOST_REVISIONS: u64 = 100;
@@ -33,6 +32,8 @@ pub(super) struct AccessEffect {
     pub gained: Vec<&'static str>,
     /// Whether the change made a route without any.
     pub is_new_and_open: bool,
+    /// The first of these routes of a revision, by name.
+    pub open_routes: String,
     /// The access that the change opens although no resource loses a module: another route has the requests of a
     /// protected one, or a restriction admits more.
     pub taken_over: Vec<String>,
@@ -47,17 +48,7 @@ pub(super) struct AccessEffect {
 impl AccessEffect {
     /// The effect of a change of a resource.
     pub(super) fn from_change(change: &ResourceChange) -> Self {
-        let side = |side: &Option<Value>| match change.kind {
-            Kind::HttpsEdge => side.as_ref().and_then(restrictions::<HttpsEdge>),
-            Kind::HttpsEdgeRoute => side.as_ref().and_then(restrictions::<HttpsEdgeRoute>),
-            _ => None,
-        };
-        let (before, after) = (side(&change.before), side(&change.after));
-        let is_new = change.before.is_none() && change.kind == Kind::HttpsEdgeRoute;
-        let is_new_and_open = is_new && after.as_ref().is_some_and(Protections::is_empty);
-        // Who deletes a route serves nothing there.
-        let (Some(before), Some(after)) = (before, after) else { return Self { is_new_and_open, ..Self::default() } };
-        let (lost, gained) = (missing_protections(&before, &after), missing_protections(&after, &before));
+        let ProtectionChange { lost, gained, is_new_and_open } = ProtectionChange::new(change);
         Self { lost, gained, is_new_and_open, ..Self::default() }
     }
 
@@ -72,9 +63,13 @@ impl AccessEffect {
         let keys: BTreeSet<Key> = changes.iter().filter_map(|change| Key::at_path(change.kind, &change.path)).collect();
         let state = store.snapshot();
         let mut effect = Self::default();
+        let mut open_routes: Vec<&ResourceChange> = Vec::new();
         for change in &changes {
-            effect.add(Self::from_change(change));
+            let of_change = Self::from_change(change);
+            open_routes.extend(of_change.is_new_and_open.then_some(change));
+            effect.add(of_change);
         }
+        effect.open_routes = first_of(open_routes.iter().map(|change| changed_name(change, &state)), MOST_NAMED);
         effect.counts = counts(&changes);
         effect.changed = if changes.len() <= MOST_NAMED {
             changes.iter().map(|change| outlined(change, &state)).collect::<Vec<_>>().join(", ")
@@ -201,53 +196,4 @@ fn taken_over(
     }
     let opened = opened_requests(changed, &before, &after);
     Ok(Some(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect()))
-}
-
-/// The restrictions of access in the fields of a resource that a record of the history has.
-fn restrictions<R: AnyResource + DeserializeOwned>(fields: &Value) -> Option<Protections> {
-    let mut fields = fields.as_object()?.clone();
-    fields.remove(OWNED_BY);
-    let spec: R = serde_json::from_value(Value::Object(fields)).ok()?;
-    let spec: &dyn AnyResource = &spec;
-    Some(protections(spec.modules()))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn effect(before: Option<Value>, after: Option<Value>) -> AccessEffect {
-        AccessEffect::from_change(&ResourceChange {
-            kind: Kind::HttpsEdgeRoute,
-            path: String::new(),
-            name: None,
-            source: None,
-            declared_at: None,
-            reverted_drift: Vec::new(),
-            before,
-            after,
-        })
-    }
-
-    #[test]
-    fn a_change_opens_or_closes() {
-        let mut restricting = 0;
-        for slot in Kind::HttpsEdgeRoute.info().slots {
-            let (with, without) = (json!({slot.name: (slot.example)()}), json!({slot.name: null}));
-            let (opened, closed) =
-                (effect(Some(with.clone()), Some(without.clone())), effect(Some(without), Some(with)));
-            assert_eq!(opened.lost, closed.gained);
-            assert!(opened.gained.is_empty() && closed.lost.is_empty());
-            restricting += opened.lost.len();
-            assert!(opened.lost.iter().all(|lost| *lost == slot.name));
-        }
-        assert!(restricting > 3, "{restricting}");
-        let whole = json!({"match_type": "exact_path", "match": "/", OWNED_BY: {"source": "shop"}});
-        assert!(effect(None, Some(whole.clone())).is_new_and_open);
-        for same in [effect(Some(whole), None), effect(Some(json!({"match": "/a"})), Some(json!({"match": "/"})))] {
-            assert_eq!(same, AccessEffect::default());
-        }
-    }
 }

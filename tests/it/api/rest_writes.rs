@@ -168,12 +168,22 @@ fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() 
 
 #[test]
 fn a_request_that_opens_access_is_told_what_is_missing() {
-    let (_folder, serve) = served("{}");
+    let (folder, serve) = served("{}");
     let body = json!({"match_type": "path_prefix", "match": "/", "ip_restriction": {"ip_policy_ids": ["ipp_1"]}});
     let routes = format!("{}/routes", path_of(&serve, "a"));
     let id = call(&serve, &format!("POST {routes}"), &body.to_string(), &[]).json()["id"].as_str().unwrap().to_owned();
     let warning = format!("edgewright-warning: this opens access: HttpsEdgeRoute {id} is without ip_restriction");
     assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[&warning]);
+    let revision = serve.get("/history?limit=1").json()["history"][0]["revision"].to_string();
+    for line in ["history -n 1", &format!("history show {revision}")] {
+        let shown = client(&folder, &serve, line);
+        assert!(shown.out.contains("  opens access: without ip_restriction"), "{line}: {}", shown.all());
+    }
+    let resources = serve.get(&format!("/history/{revision}")).json()["resources"].clone();
+    assert_eq!(resources[0]["opens_access"], json!(["ip_restriction"]), "{resources:#}");
+    let listed: serde_json::Value = serde_json::from_str(&client(&folder, &serve, "history -n 1 -o json").out).unwrap();
+    let opened = listed["opens_access"].as_object().unwrap();
+    assert_eq!(opened.values().collect::<Vec<_>>(), [&json!(["ip_restriction"])], "{listed:#}");
     let restricted = call(&serve, &format!("PUT {routes}/{id}/ip_restriction"), r#"{"ip_policy_ids": ["ipp_1"]}"#, &[]);
     assert!(restricted.status == 200 && !restricted.contains("opens access"), "{restricted:?}");
 }

@@ -12,8 +12,9 @@ use crate::server::notify::change_text::details;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry};
 use crate::store::history::change_description::ChangeOutline;
 use crate::store::history::commits::is_dirty;
+use crate::store::history::protection_change::ProtectionChange;
 use crate::store::{ChangeEvent, OWNED_BY, ResourceChange};
-use crate::syntax::text::beginning;
+use crate::syntax::text::{and_more, beginning};
 
 /// The most resources of a record that a list names; of more, it shows how many there are.
 const MOST_RESOURCES: usize = 10;
@@ -77,7 +78,7 @@ pub(super) fn text(
     detail: RecordDetail<'_>,
     names: &mut ParentNames<'_>,
 ) -> Result<String, Failure> {
-    let ShownRecord { record, key_description } = shown;
+    let ShownRecord { record, key_description, .. } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
     let outcome = record.outcome;
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
@@ -102,10 +103,17 @@ pub(super) fn text(
     } else if changes.len() <= MOST_RESOURCES {
         for change in &changes {
             let details = details_of(change).map(|details| format!("  {details}")).unwrap_or_default();
-            line(format!("{} {} {}{details}", sign(change), change.kind, names.full_name(change)?));
+            line(format!("{} {} {}{details}{}", sign(change), change.kind, names.full_name(change)?, opened(change)));
         }
     } else {
         numbers(&record.resources).into_iter().for_each(&mut line);
+        let opening: Vec<&ResourceChange> =
+            changes.iter().copied().filter(|change| !opened(change).is_empty()).collect();
+        let first: Result<Vec<_>, _> = opening.iter().take(MOST_RESOURCES).map(|it| names.full_name(it)).collect();
+        if !opening.is_empty() {
+            let more = opening.len().saturating_sub(MOST_RESOURCES);
+            line(format!("opens access: {}", and_more(first?.into_iter(), more)));
+        }
     }
     // What has no resource, such as the end of an exchange of names, is a call alone.
     let most = match detail {
@@ -149,7 +157,13 @@ pub(super) fn entry(entry: HistoryEntry, names: &mut ParentNames<'_>) -> Result<
 /// The sign, kind and name of a change, with the place of its manifest.
 fn headline(change: &ResourceChange, names: &mut ParentNames<'_>) -> Result<String, Failure> {
     let place = change.declared_at.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
-    Ok(format!("{} {} {}{place}", sign(change), change.kind, names.full_name(change)?))
+    Ok(format!("{} {} {}{place}{}", sign(change), change.kind, names.full_name(change)?, opened(change)))
+}
+
+/// The mark of a change after which fewer modules restrict access; empty for others.
+fn opened(change: &ResourceChange) -> String {
+    let lost = ProtectionChange::new(change).lost;
+    if lost.is_empty() { String::new() } else { format!("  opens access: without {}", lost.join(", ")) }
 }
 
 /// The author, with the commits that a rollback left, and the message and author of the commit. A key with a description needs no

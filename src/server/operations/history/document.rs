@@ -8,6 +8,7 @@ use crate::store::commit::header::{CommitHeader, Record, ResourceChange};
 use crate::store::history::blame::Blame;
 use crate::store::history::commits::is_dirty;
 use crate::store::history::masking;
+use crate::store::history::protection_change::ProtectionChange;
 use crate::store::history::records::CommitDetails;
 
 /// The author of an attempt, and its manifests.
@@ -170,6 +171,9 @@ pub(crate) struct HistoryResource {
     /// JSON pointers to the fields whose drift was reverted; an empty one is the whole resource.
     #[serde(default)]
     pub reverted_drift: Vec<String>,
+    /// The modules that no longer restrict access to the resource: the change opens it.
+    #[serde(default)]
+    pub opens_access: Vec<String>,
     /// The fields before; null if it did not exist. Of a changed resource, only the fields that differ.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub before: Option<Value>,
@@ -277,6 +281,7 @@ impl HistoryEntry {
 
 impl HistoryResource {
     pub(crate) fn new(mut touched: ResourceChange) -> Self {
+        let opens_access = ProtectionChange::new(&touched).lost.into_iter().map(str::to_owned).collect();
         masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),
@@ -285,6 +290,7 @@ impl HistoryResource {
             source: touched.source.unwrap_or_default(),
             declared_at: touched.declared_at.unwrap_or_default(),
             reverted_drift: touched.reverted_drift,
+            opens_access,
             before: touched.before,
             after: touched.after,
         }
