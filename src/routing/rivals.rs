@@ -17,6 +17,8 @@ use crate::model::{HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 /// The most requests that are routed for one edge, so that a huge edge does not take quadratic time. Those of the routes without a
 /// source come first.
 const MOST_LOOKUPS: usize = 1 << 18;
+/// The most routes of an edge that are compared for a request or a page. The runs of sources compare those of larger edges.
+const MOST_STORED: usize = 5000;
 
 /// A route without a source, and a declared one that gets no request, or fewer, because of it.
 #[derive(Clone, Copy)]
@@ -64,10 +66,13 @@ impl<'w> Rivals<'w> {
         found.into_values().collect()
     }
 
-    /// The rivals among the routes of an edge of a store: none if no source owns the edge.
+    /// The rivals among the routes of an edge of a store: none if no source owns the edge, or if it has very many routes.
     pub(crate) fn of_stored(state: &'w Snapshot, edge: &Key) -> Vec<Self> {
         let entry = state.get(edge).filter(|entry| entry.claim.is_some());
         let Some(edge_spec) = entry.and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
+        if state.children_after(edge, None).nth(MOST_STORED).is_some() {
+            return Vec::new();
+        }
         let (mut unmanaged, mut declared) = (Vec::new(), Vec::new());
         for entry in state.children_after(edge, None) {
             let list = if entry.claim.is_none() { &mut unmanaged } else { &mut declared };

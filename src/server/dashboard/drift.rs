@@ -11,7 +11,6 @@ use crate::lint::UNMANAGED_ROUTE;
 use crate::model::DriftedResource;
 use crate::model::drift::{DriftState, FieldDrift};
 use crate::plan::format::json::Spot;
-use crate::routing::rivals::Rivals;
 use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::SourceView;
@@ -20,8 +19,6 @@ use crate::store::history::masking;
 
 /// The most resources on the overview.
 const MOST_DRIFTED: usize = 10;
-/// The most routes of an edge that are compared for a page. The syncs of sources compare those of larger edges.
-const MOST_COMPARED: usize = 5000;
 
 /// The drift of all followed sources, on the overview.
 pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
@@ -60,12 +57,6 @@ pub(super) fn of_resource(request: &PageRequest, source: &str, path: &str) -> Op
     let source = view(&request.app, &request.snapshot, source).ok()?;
     let drifted = source.drifted.iter().find(|drifted| drifted.path == path)?;
     Some(resource(request, drifted, &source))
-}
-
-/// The routes of an edge that take requests from each other although only one of the two has a source.
-pub(super) fn rivals<'r>(request: &'r PageRequest, edge: &Key) -> Vec<Rivals<'r>> {
-    let is_small = request.snapshot.children_after(edge, None).nth(MOST_COMPARED).is_none();
-    if is_small { Rivals::of_stored(&request.snapshot, edge) } else { Vec::new() }
 }
 
 /// The answer that nobody has changed anything, as far as that is known.

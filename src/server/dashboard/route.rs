@@ -11,6 +11,7 @@ use super::page::{DashboardPage, PageContent, PageRequest};
 use super::{drift, edge, revisions};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::passes_tls_through;
+use crate::routing::rivals::Rivals;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::{FieldBlame, ResourceBlame};
 use crate::server::operations::origin::ResourceOrigin;
@@ -73,7 +74,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 
 /// The routes that take requests from a declared one, or from which one without a source takes requests.
 fn rivals(request: &PageRequest, route: &Key, edge: &Key) -> Markup {
-    let all = drift::rivals(request, edge);
+    let all = Rivals::of_stored(&request.snapshot, edge);
     let link = |key: &Key| resource_link(request, key, &request.snapshot.full_name_at(key, ""));
     html! {
         @for rivals in all.iter().filter(|it| it.taking.0 == route || it.losing.0 == route).take(MOST_RIVALS) {

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use super::access::{lock_badges, locks};
-use super::drift;
 use super::elements::{self, Tone, badge, choice, field, filters, first_texts, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
@@ -105,7 +104,7 @@ fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
 pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
     let edges: BTreeSet<Key> = rows.iter().filter_map(|entry| entry.key.parent_key()).collect();
-    let rivals: Vec<Rivals<'_>> = edges.iter().flat_map(|edge| drift::rivals(request, edge)).collect();
+    let rivals: Vec<Rivals<'_>> = edges.iter().flat_map(|edge| Rivals::of_stored(&request.snapshot, edge)).collect();
     let taking: BTreeSet<&Key> = rivals.iter().map(|it| it.taking.0).collect();
     let losing: BTreeSet<&Key> = rivals.iter().map(|it| it.losing.0).collect();
     let row = |entry: &Arc<Entry>| {
