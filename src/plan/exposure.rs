@@ -9,12 +9,13 @@
 //! # The idea
 //!
 //! One comparison decides what a behaviour diff marks, what a replay counts and what the lint finds: [`AccessDifference`]. Each
-//! module says whether it restricts access, of which sort it is, and whether it admits more than a former one. Requests whose fate
-//! has fewer sorts after the plan than before, or a module that may admit somebody who was refused, are opened, whichever edge and
-//! route took them and takes them now (`opened_requests.rs`). So one login in the place of another may open. Requests that a route
-//! refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. The modules of TLS edges are
-//! compared in the same way, and IP restrictions are judged by all others for the same traffic (`opened_unrouted.rs`): one that only
-//! has another name opens nothing.
+//! module says whether it restricts access, of which sort it is, and whether it admits more than a former one. Requests whose
+//! fate has fewer sorts after the plan than before, or a module that may admit somebody who was refused, are opened, whichever
+//! edge and route took them and takes them now (`opened_requests.rs`). So one login in the place of another may open. Requests
+//! that a route refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. A route that
+//! takes other requests than before is compared with itself, too: otherwise it could move and lose its login in one change. The
+//! modules of TLS edges are compared in the same way, and IP restrictions are judged by all others for the same traffic
+//! (`opened_unrouted.rs`): one that only has another name opens nothing.
 //!
 //! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
 //!

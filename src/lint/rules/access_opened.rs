@@ -9,8 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A plan opens access: it removes or disables a login, an IP restriction, mutual TLS or another \
               restriction, lets one admit more or other clients, or moves requests to a less restricted route.",
     why: "One removed line among many can open an admin page to everyone, and reviewers miss it. Less visible changes \
-          open requests, too: deleting a route if another one without a login then takes them, or emptying a login's \
-          list of organizations.",
+          open requests, too: deleting a route if another one without a login then takes them, emptying a login's \
+          list of organizations, or removing a route's login and changing its match in one edit.",
     cure: "Restore the restriction. To open access on purpose, set the annotation `edgewright/lint.access-opened: \
            allow (REASON)` in the manifest of the resource that receives the requests. `edgewright plan --behaviour` \
            lists these.",

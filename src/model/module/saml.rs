@@ -119,6 +119,7 @@ impl Module for Saml {
     const SLOT: &'static str = "saml";
     const REQUIRED: &'static [&'static str] = &["idp_metadata"];
     const IS_LOGIN: bool = true;
+    const SETTINGS_WITH_ID: Option<&'static str> = Some("SAML entity ID and ACS URL");
     type View = SamlView;
 
     fn access_lists(&self) -> Vec<(String, usize)> {

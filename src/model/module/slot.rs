@@ -27,6 +27,8 @@ pub struct Slot {
     pub needs_termination: bool,
     /// Whether the module is a login for people.
     pub is_login: bool,
+    /// The settings of the module in other systems that contain the ID of its host.
+    pub(crate) settings_with_id: Option<&'static str>,
     /// Returns an example body.
     pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
@@ -60,6 +62,7 @@ impl Slot {
             empty_is_harmless: M::EMPTY_IS_HARMLESS,
             needs_termination: M::NEEDS_TERMINATION,
             is_login: M::IS_LOGIN,
+            settings_with_id: M::SETTINGS_WITH_ID,
             example: M::example,
             constraints: || once(Constraint::required(M::schema_name(), M::REQUIRED)).chain(M::constraints()).collect(),
             decode: |node, sources| erase(decode_field::<M>(node, M::SLOT, sources)),

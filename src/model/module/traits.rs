@@ -57,6 +57,9 @@ pub trait Module:
     /// Whether the module is a login for people; a route can have one.
     const IS_LOGIN: bool = false;
 
+    /// The settings of the module in other systems that contain the ID of its host, for a sentence.
+    const SETTINGS_WITH_ID: Option<&'static str> = None;
+
     /// The response form; the module itself if they are equal.
     type View: ModuleView<Self>;
 

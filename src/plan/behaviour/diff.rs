@@ -13,7 +13,8 @@ pub struct BehaviourDiff {
 /// Requests that are treated differently in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourChange {
-    /// Whether fewer sorts of modules restrict access, one may admit more, or none does where all requests were refused.
+    /// Whether fewer sorts of modules restrict access, one may admit more, or none does where all requests were refused: to these
+    /// requests, or to their route, which took others before.
     pub opens: bool,
     /// Whether clients can use an older version of TLS, or TLS no longer ends at the edge.
     pub weakens_tls: bool,

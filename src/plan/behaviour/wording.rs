@@ -12,6 +12,9 @@ const MORE_CLOSED: &str = " also required";
 const INSTEAD: &str = " required instead";
 /// The words after the name of a restriction that admits fewer clients or requests.
 const NARROWER: &str = " admits fewer";
+/// The words after the settings of a module in other systems, which contain the ID of its route.
+const AT_OTHERS: &str =
+    ": set up the identity provider again, or declare a renamed route in its own manifest with `renamed_from`";
 /// How the words for requests begin that nothing handles any longer.
 const GONE: [&str; 2] = ["now 404: ", "no edge serves "];
 
@@ -32,7 +35,7 @@ pub(super) fn closes(words: &str) -> bool {
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
-    /// Whether fewer sorts of modules restrict access, one may admit more, or none does where all requests were refused.
+    /// Whether access opens, to the requests or to their route.
     pub opens: bool,
     /// Whether clients can use an older version of TLS, or TLS no longer ends at the edge.
     pub weakens_tls: bool,
@@ -41,8 +44,27 @@ pub(super) struct WordedDifference {
 }
 
 impl WordedDifference {
-    /// Describes the difference between fates at a port that are not alike.
+    /// Describes the difference between fates at a port that are not alike, and what their route opens that took other requests.
     pub(super) fn new(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
+        let mut difference = Self::of_requests(then, now, port);
+        if let Some(words) = words_of_settings(then, now) {
+            difference.add(&words);
+        }
+        if !difference.opens
+            && let Some((_, access)) = AccessDifference::of_moved_route(then, now, port)
+        {
+            difference.add(&format!("this route: {}", words_of_access(&access).join("; ")));
+            difference.opens = true;
+        }
+        difference
+    }
+
+    fn add(&mut self, words: &str) {
+        let separator = if self.words.is_empty() { "" } else { "; " };
+        self.words += &format!("{separator}{words}");
+    }
+
+    fn of_requests(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
         let words = match (then.route.is_some(), now.route.is_some()) {
             (true, true) => return served(then, now, port),
             (false, false) if then.edge.is_some() && now.edge.is_some() => return served(then, now, port),
@@ -56,6 +78,18 @@ impl WordedDifference {
         };
         Self { opens: false, weakens_tls: false, words }
     }
+}
+
+/// The words if a module has another route, whose ID is in the settings of the module in other systems.
+fn words_of_settings(then: &Fate<'_>, now: &Fate<'_>) -> Option<String> {
+    let id = |fate: &Fate<'_>| fate.route.map(|route| route.key.id.clone());
+    if id(then) == id(now) {
+        return None;
+    }
+    let (former, present) = (then.modules(), now.modules());
+    let moves = |it: &&FateModule<'_>| former.iter().any(|one| one.slot == it.slot && one.host.key != it.host.key);
+    let settings = present.iter().filter(moves).find_map(|it| it.slot.settings_with_id)?;
+    Some(format!("{settings} change{AT_OTHERS}"))
 }
 
 /// The words for requests that nothing handled before.

@@ -33,7 +33,8 @@ impl Plan {
 }
 
 /// Returns an exposure for each resource that no longer restricts requests as it did, and each one that takes them over: of those
-/// that a behaviour diff marks. Takes the resources that differ between two states.
+/// that a behaviour diff marks. A route with other requests than before is compared with itself. Takes the resources that differ
+/// between two states.
 pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let mut found: BTreeMap<Loss<Key>, Exposure> = BTreeMap::new();
     let unvisited = each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
@@ -41,9 +42,15 @@ pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after:
         if now.reached_backend().is_none() {
             return;
         }
-        let access = AccessDifference::new(&then, &now, class.port());
+        let mut access = AccessDifference::new(&then, &now, class.port());
+        let mut all = losses(&then, &now, &access);
+        if all.is_empty()
+            && let Some((former, moved)) = AccessDifference::of_moved_route(&then, &now, class.port())
+        {
+            (all, access) = (losses(&former, &now, &moved), moved);
+        }
         let (kept, gained) = (access.kept(), access.gained());
-        for loss in losses(&then, &now, &access) {
+        for loss in all {
             let (from, to, lost, widened) = &loss;
             let known = found.entry((from.key.clone(), to.key.clone(), lost.clone(), widened.clone()));
             let exposure = known.or_insert_with(|| exposure([before, after], loss, &access, class));
@@ -173,6 +180,39 @@ mod tests {
             let told: Vec<String> = found.iter().map(ToString::to_string).collect();
             let is_told = |said: &str| told.len() == 1 && told.iter().all(|it| it.ends_with(said));
             assert!(said.map_or(told.is_empty(), is_told), "{before} {after} {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_route_that_loses_its_restriction_opens_wherever_it_moves() {
+        let hook = json!({"webhook_verification": {"provider": "github", "secret": "s"}});
+        let state = |host: &str, path: &str, modules: &Value, other: Option<&str>| {
+            let edge = (edge_key("edghts_1"), json!({"hostports": [host]}));
+            let moved = (route_key("edghts_1", "edghtsrt_1"), route(path, modules.clone()));
+            let other = other.map(|backend| {
+                let modules = json!({"backend": {"backend_id": backend}});
+                (route_key("edghts_1", "edghtsrt_2"), route("/callbacks/", modules))
+            });
+            state_of_json([edge, moved].into_iter().chain(other))
+        };
+        let keys = [route_key("edghts_1", "edghtsrt_1"), route_key("edghts_1", "edghtsrt_2")];
+        let changed = BTreeSet::from_iter(keys.into_iter().chain([edge_key("edghts_1")]));
+        let lost = " loses `webhook_verification`, and nothing else restricts it";
+        for (host, path, other, modules, said) in [
+            ("a.example:443", "/callbacks/", None, json!({}), Some(lost)),
+            ("b.example:443", "/hooks/", None, json!({}), Some(lost)),
+            ("a.example:443", "/callbacks/", Some("bkd_2"), json!({}), Some(lost)),
+            // These requests reached the backend before.
+            ("a.example:443", "/callbacks/", Some("bkd_1"), json!({}), None),
+            ("a.example:443", "/callbacks/", None, hook.clone(), None),
+            ("a.example:443", "/callbacks/", None, json!({"backend": null}), None),
+        ] {
+            let before = state("a.example:443", "/hooks/", &hook, other);
+            let after = state(host, path, &modules, None);
+            let found = opened_requests(&changed, &before, &after);
+            let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let is_told = |said: &str| told.len() == 1 && told.iter().all(|it| it.ends_with(said));
+            assert!(said.map_or(told.is_empty(), is_told), "{host}{path} {other:?} {modules} {told:?}");
         }
     }
 

@@ -27,6 +27,19 @@ impl AccessDifference {
         Self { had, has, changed }
     }
 
+    /// Compares the requests of a route with those that it took before, if that opens access to a backend which these requests did
+    /// not reach. Moving a route and removing its login in one change opens as much as one after the other. Also returns the
+    /// fate of the former requests.
+    pub(crate) fn of_moved_route<'s>(then: &Fate<'s>, now: &Fate<'_>, port: u16) -> Option<(Fate<'s>, Self)> {
+        let (backend, route) = (now.reached_backend()?, now.route?);
+        if then.reached_backend() == Some(backend) {
+            return None;
+        }
+        let former = then.of_route(&route.key)?;
+        let access = Self::new(&former, now, port);
+        access.opens(false).then_some((former, access))
+    }
+
     /// Compares the modules of a resource without routes before and after a change.
     pub(crate) fn of_resource(sides: [Option<&Arc<Entry>>; 2]) -> Self {
         let [before, after] = sides.map(|entry| {

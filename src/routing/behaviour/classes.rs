@@ -44,7 +44,8 @@ pub(crate) enum ClassScope<'a> {
     Everything,
     /// The classes that a change of these resources can affect.
     Changed(&'a BTreeSet<Key>),
-    /// The classes that a change of these resources can affect and that an edge serves in each state.
+    /// The classes that a change of these resources can affect, and that an edge serves that is in each state or takes the
+    /// place of others.
     ChangedAndServed(&'a BTreeSet<Key>),
 }
 
@@ -185,7 +186,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         let mut groups: BTreeMap<[Option<&'s Key>; N], EdgeGroup<'s, N>> = BTreeMap::new();
         for (port, host) in self.served.judged().filter(|(_, host)| self.may_meet(host)) {
             let edges = self.served.serving(host, port);
-            if self.needs_all && edges.iter().any(Option::is_none) {
+            if self.needs_all && !self.had_edge(&edges) {
                 continue;
             }
             let keys = edges.map(|edge| edge.map(|edge| &edge.key));
@@ -199,6 +200,12 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
             unvisited.extend(self.visit_group(group, &mut left, visit));
         }
         unvisited
+    }
+
+    /// Whether the edge that serves a host in the last state exists in each other one, or another one serves the host there.
+    fn had_edge(&self, edges: &EdgesAt<'s, N>) -> bool {
+        let Some(last) = edges.last().copied().flatten() else { return false };
+        edges.iter().zip(self.states).all(|(edge, state)| edge.is_some() || state.get(&last.key).is_some())
     }
 
     /// Visits the classes of a group, for each set of scopes apart if they are too many otherwise. Returns the group for each set for

@@ -9,7 +9,7 @@ use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::required_secrets::are_comparable;
 use crate::model::traffic::{PLAIN_HTTP, Stage};
-use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Module, Slot, Snapshot};
+use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Module, Slot, Snapshot};
 use crate::routing::missing_tls::MissingTls;
 use crate::routing::selector::passes_tls_through;
 
@@ -48,6 +48,12 @@ impl<'s> Fate<'s> {
     /// The full name of the edge or the route.
     pub(in crate::routing) fn full_name(&self, entry: &Entry) -> String {
         self.state.full_name(entry)
+    }
+
+    /// The fate of the requests that a route takes in this state, if it is there.
+    pub(super) fn of_route(&self, route: &Key) -> Option<Fate<'s>> {
+        let edge = self.state.get(&route.parent_key()?)?;
+        Some(Fate::new(self.state, Some(edge), Some(self.state.get(route)?)))
     }
 
     /// How the edge terminates TLS. Without the module, it has the defaults.
@@ -215,7 +221,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Id, Key, Kind};
+    use crate::model::{Id, Kind};
     use crate::routing::tests::{edge_key, route, route_key, state_of_json};
 
     /// A state with an edge, its route, and an authority with a description.

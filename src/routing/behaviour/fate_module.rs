@@ -56,6 +56,8 @@ pub(crate) enum ModuleLikeness {
     Same,
     /// The module belongs to another resource and differs at most in its secrets, which are not compared.
     OtherSecrets,
+    /// The module has the same configuration, but another system knows it by the ID of its host, which is another one.
+    OtherIdentity,
     /// The module is configured differently.
     Different,
 }
@@ -82,6 +84,9 @@ impl<'s> FateModule<'s> {
         }
         if !is_like(self, other, is_same_in_public) {
             return ModuleLikeness::Different;
+        }
+        if self.slot.settings_with_id.is_some() && self.host.key.id != other.host.key.id {
+            return ModuleLikeness::OtherIdentity;
         }
         if has_secrets(self.module) { ModuleLikeness::OtherSecrets } else { ModuleLikeness::Same }
     }
@@ -218,10 +223,22 @@ mod tests {
         let edge = edge_key("edghts_1");
         let [had, has] = [one, other].map(|state| {
             let modules = state.children(&edge).flat_map(|route| FateModule::all_of(state, route));
-            modules.filter(|it| it.slot.name == "webhook_verification").collect::<Vec<_>>()
+            modules.filter(|it| ["webhook_verification", "saml"].contains(&it.slot.name)).collect::<Vec<_>>()
         });
         assert_eq!((had.len(), has.len()), (1, 1));
         had.iter().zip(&has).map(|(one, other)| one.compare(other)).collect()
+    }
+
+    #[test]
+    fn a_saml_login_of_another_route_is_one_that_the_identity_provider_does_not_know() {
+        let of = |id: &str| {
+            let saml = json!({"saml": {"idp_metadata": "<EntityDescriptor/>"}});
+            let edge = (edge_key("edghts_1"), json!({"hostports": ["a.example.com:443"]}));
+            state_of_json([edge, (route_key("edghts_1", id), route("/", saml))])
+        };
+        let known = of("edghtsrt_1");
+        assert_eq!(compared(&known, &of("edghtsrt_1")), [ModuleLikeness::Same]);
+        assert_eq!(compared(&known, &of("edghtsrt_2")), [ModuleLikeness::OtherIdentity]);
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //! [`each_class_in`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
 //! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
 //! [`each_class_in`] and [`each_pair_in`] visit what is inside of a [`RequestScope`], and split classes at its borders.
-//! Whether access opens from one fate to another is an [`AccessDifference`], for plans and replays alike.
+//! Whether access opens from one fate to another is an [`AccessDifference`], for plans and replays alike. A route that moves to other
+//! requests is compared with itself, too.
 //! Hosts whose requests with some paths go the same way are in one class, so that there are about as many classes as hosts and
 //! matches, and not as many as pairs of them (`host_level.rs`).
 //!

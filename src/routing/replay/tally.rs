@@ -111,7 +111,9 @@ impl ReplayClass {
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
         let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
         let access_opens = || AccessDifference::new(then, now, port).opens(was.backend_id.is_none());
-        let opens = both && is.backend_id.is_some() && (new_bounds.open_since(bounds) || access_opens());
+        let moved_route_opens = || AccessDifference::of_moved_route(then, now, port).is_some();
+        let opens = is.backend_id.is_some()
+            && (both && (new_bounds.open_since(bounds) || access_opens()) || moved_route_opens());
         Self {
             lost: missing(&had, &has, was_bound && !is_bound),
             gained: missing(&has, &had, is_bound && !was_bound),

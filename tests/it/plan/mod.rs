@@ -6,6 +6,7 @@ pub(crate) mod diff;
 #[cfg(feature = "otlp")]
 pub(crate) mod exposure;
 pub(crate) mod formats;
+pub(crate) mod moved_routes;
 pub(crate) mod plan_cache;
 pub(crate) mod refused_changes;
 pub(crate) mod replay;
