@@ -59,6 +59,14 @@ impl Report {
         Some((plan, plan.behaviour.as_ref()?))
     }
 
+    /// Whether a finding is part of an answer about an invariant. The warning of routes that break one only without those of other
+    /// sources is in none.
+    pub(crate) fn has_in_answers(&self, it: &Diagnostic) -> bool {
+        let is_answered = self.proofs.as_ref().is_some_and(|proofs| !proofs.invariants.is_empty());
+        let is_broken = it.is_one_of(&[Code::InvariantBroken]) && it.is_error();
+        is_answered && (is_broken || it.is_one_of(&[Code::InvariantUnproven]))
+    }
+
     /// Whether the plan was made without secrets that its reader does not see: it may change more than it shows.
     pub(crate) fn hides_secrets(&self) -> bool {
         self.diagnostics.iter().any(|it| it.is_one_of(&[Code::UncomparedSecrets]))

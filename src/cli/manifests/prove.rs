@@ -5,6 +5,7 @@ use super::source_args::{Loading, ReportedSource, report_source};
 use super::validate::{is_unjudged, judged};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::plan::Detail;
 use crate::plan::format::verdict::{answers, unseen_lines};
 use crate::plan::proof_report::{InvariantProof, ProofReport};
@@ -104,6 +105,18 @@ impl Args {
         });
     }
 
+    /// Says that another source has the invariants of the manifests, so that each is judged twice.
+    fn say_other_source(&self, report: &Report) {
+        let own = &self.reported.source;
+        if let Some(other) = report.proofs.as_ref().and_then(|proofs| other_source_of(proofs, own)) {
+            let (own, other) = (printable(own), printable(other));
+            say(&format!(
+                "The manifests are judged as those of source `{own}`, and source `{other}` has the same invariants: if these are \
+                 its manifests, use `--source {other}`."
+            ));
+        }
+    }
+
     fn of_manifests(&self, lints: LintLevels) -> Result<Report, Failure> {
         let options = self.reported.options(self.review.tree(&self.paths, &self.loading), lints);
         let (is_by_flag, has_server) = (self.place.store.is_by_flag, self.place.server.url().is_some());
@@ -127,12 +140,12 @@ impl Args {
     }
 
     fn conclude(&self, report: &Report, judged: usize) -> CommandResult {
-        // An answer has its findings.
-        let is_answered = judged > 0 && self.output.shows_text();
-        let others = report.diagnostics.iter().filter(|it| !is_answered || !is_of_answer(it));
+        let shows_answers = self.output.shows_text();
+        let others = report.diagnostics.iter().filter(|it| !shows_answers || !report.has_in_answers(it));
         diagnostics::diagnostics(&others.cloned().collect::<Vec<_>>());
         if self.reads_manifests() {
             diagnostics::count(&report.diagnostics, report.files);
+            self.say_other_source(report);
         }
         if self.output.shows_text() {
             let unjudged = || "not judged: the manifests have errors\n".to_owned();
@@ -148,11 +161,14 @@ impl Args {
     }
 }
 
-/// Whether a finding is part of an answer. The warning of routes that break an invariant only without those of other sources is
-/// in none.
-fn is_of_answer(it: &Diagnostic) -> bool {
-    let is_broken = it.code == Name::Code(Code::InvariantBroken) && it.severity == Severity::Error;
-    is_broken || it.code == Name::Code(Code::InvariantUnproven)
+/// The source that has the same invariants as the manifests of another one, if there is one: both are judged.
+fn other_source_of<'p>(proofs: &'p ProofReport, own: &str) -> Option<&'p str> {
+    let (own, others): (Vec<_>, Vec<_>) = proofs.invariants.iter().partition(|it| it.source.as_deref() == Some(own));
+    let is_same = |one: &InvariantProof, other: &InvariantProof| {
+        one.invariant == other.invariant && one.description == other.description && one.scope == other.scope
+    };
+    let mut twins = others.into_iter().filter(|other| own.iter().any(|own| is_same(own, other)));
+    twins.find_map(|it| it.source.as_deref().filter(|source| *source != SURROUNDING_OWNER))
 }
 
 /// The answers for a terminal.
@@ -218,6 +234,13 @@ mod tests {
         assert_eq!(answers(&all), "2 invariants: 0 proven, 1 unused, 1 depends");
         let revision = "a revision to compare with".to_owned();
         let kept = InvariantProof { keeps: vec!["oidc".to_owned()], ..proof(ProofAnswer::Proven, 1, 0) };
+        let (again, own) = (ProofReport { invariants: vec![any.clone(), kept.clone()] }, "default");
+        assert_eq!(other_source_of(&again, own), None);
+        let of = |source: &str| InvariantProof { source: Some(source.into()), ..kept.clone() };
+        let of_sources = |sources: [&str; 2]| ProofReport { invariants: sources.map(of).to_vec() };
+        assert_eq!(other_source_of(&of_sources(["platform", own]), own), Some("platform"));
+        assert_eq!(other_source_of(&of_sources(["platform", "shop"]), own), None);
+        assert_eq!(other_source_of(&of_sources([own, SURROUNDING_OWNER]), own), None);
         let alone = InvariantProof { answer: ProofAnswer::Depends, unseen: vec![revision], ..kept.clone() };
         let told = "over 1 class of requests\n         depends on a revision to compare with\n";
         assert!(lines(&alone).ends_with(told), "{}", lines(&alone));

@@ -88,9 +88,9 @@ impl TestCase {
 fn cases(report: &Report) -> Vec<TestCase> {
     let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
-    // A request that was tested has a case of its own.
-    let is_of_test = |it: &&Diagnostic| report.tests.is_some() && it.is_one_of(&[Code::RouteTestFailed]);
-    for it in report.diagnostics.iter().filter(|it| !is_of_test(it)) {
+    // A request that was tested has a case of its own, and so has an invariant.
+    let is_of_test = |it: &Diagnostic| report.tests.is_some() && it.is_one_of(&[Code::RouteTestFailed]);
+    for it in report.diagnostics.iter().filter(|it| !is_of_test(it) && !report.has_in_answers(it)) {
         match &it.place {
             Some(place) => files.entry(&place.file.name).or_default().push(it),
             None => elsewhere.push(it),
@@ -152,7 +152,10 @@ fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
 
 /// The case of an invariant.
 fn invariant(proof: &InvariantProof) -> TestCase {
-    let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
+    let requests = proof.requests.iter().map(|it| {
+        let cure = it.place.iter().zip(&it.help).map(|(place, help)| format!("\n  {}: {}", legal(place), legal(help)));
+        format!("{}\n  way: {}{}", legal(&it.line()), legal(&it.way), cure.collect::<String>())
+    });
     let unused = (proof.answer == ProofAnswer::Unused).then(|| legal(&proof.coverage()));
     let unseen = unseen_lines(&proof.unseen).map(|line| legal(&line));
     let text = unseen.chain(requests).chain(unused).collect::<Vec<_>>().join("\n");
