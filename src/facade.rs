@@ -122,6 +122,7 @@ pub mod report {
     pub use crate::lint::{LINTS, Level, Lint};
     pub use crate::model::diagnostics::code::{CodeInfo, REGISTRY as CODES};
     pub use crate::model::diagnostics::diagnostic::{Cause, Name, Place, Severity, SourceFile};
+    pub use crate::model::diagnostics::invariant_finding::InvariantFinding;
     pub use crate::model::drift::{Drift, DriftState, FieldDrift};
 
     // Plans.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::diagnostics::invariant_finding::InvariantFinding;
 use crate::model::kind::invariant::{Invariant, InvariantScope, UnprovenLevel};
 use crate::model::{Entry, Key, Path, Snapshot};
 use crate::routing::invariant::{Breach, Proof, ProofAnswer, Unseen, is_refused, prove, prove_change, prove_seen};
@@ -124,6 +125,13 @@ impl InvariantProof {
         }
     }
 
+    /// The answer by one of its requests, as a finding.
+    pub(crate) fn finding(&self, request: &ProofRequest) -> InvariantFinding {
+        let ProofRequest { certain, method, url, reason, way, .. } = request.clone();
+        let (name, source, description) = (self.invariant.clone(), self.source.clone(), self.description.clone());
+        InvariantFinding { name, source, description, certain, method, url, reason, way }
+    }
+
     /// Over how many classes of requests the answer is.
     pub(crate) fn coverage(&self) -> String {
         let classes = |count: usize| match count {
@@ -175,15 +183,8 @@ impl ProofRequest {
         let of_culprit = declared(culprit, &breach.flaw.path).map(|place| (place, culprit, true));
         let place = of_culprit.or_else(|| Some((declared(invariant, &Path::root())?, invariant, false)));
         let (place, help) = place.map(|(place, key, is_at)| (place, breach.cure(state, key, is_at))).unzip();
-        Self {
-            certain: breach.flaw.is_certain,
-            method: breach.request.method.clone(),
-            url: breach.url(),
-            reason: breach.flaw.clause.clone(),
-            way: breach.way(state),
-            place,
-            help,
-        }
+        let InvariantFinding { certain, method, url, reason, way, .. } = breach.finding(state);
+        Self { certain, method, url, reason, way, place, help }
     }
 
     /// One line about it.

@@ -265,8 +265,7 @@ mod tests {
             Place { file: Arc::new(file), span: 7..8 }
         };
         let mut found = Diagnostic::error(Code::Syntax, "twice").at(place("a.yaml")).help("remove one");
-        found.related.push((place("b.yaml"), "the other route".to_owned()));
-        found.related.push((place("c.yaml"), HERE.to_owned()));
+        found.relate([(place("b.yaml"), "the other route".to_owned()), (place("c.yaml"), HERE.to_owned())]);
         let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
         let text = rendered(&handler, &found);
         let order = [

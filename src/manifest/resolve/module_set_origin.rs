@@ -99,7 +99,7 @@ impl Resolution {
         };
         let mut diagnostic = self.sets.get(&module.set)?.origin.diagnostic(fault);
         let field = std::mem::replace(&mut diagnostic.place, self.place_of_use(subject, &module));
-        diagnostic.related.extend(field.map(|field| (field, FROM_SET.to_owned())));
+        diagnostic.relate(field.map(|field| (field, FROM_SET.to_owned())));
         Some(diagnostic)
     }
 }

@@ -138,7 +138,7 @@ impl Origin {
                 self.file.map().repeated_key(self.document, &fault.path.under(&self.part.path()))
         {
             let diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
-            return Diagnostic { related: vec![(self.file.place(first), FIRST_HERE.to_owned())], ..diagnostic };
+            return Diagnostic { related: Box::new([(self.file.place(first), FIRST_HERE.to_owned())]), ..diagnostic };
         }
         let place = self.place(&fault.path, fault.target);
         Diagnostic::from_fault(fault, place)
@@ -147,7 +147,7 @@ impl Origin {
     /// A fault of what is a repetition, as an error with the place of the first one.
     pub(crate) fn repeated(&self, fault: Fault, first: Place) -> Diagnostic {
         let mut diagnostic = self.diagnostic(fault);
-        diagnostic.related.push((first, FIRST_HERE.to_owned()));
+        diagnostic.relate([(first, FIRST_HERE.to_owned())]);
         diagnostic
     }
 

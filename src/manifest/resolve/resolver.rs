@@ -262,7 +262,7 @@ impl<'a> Resolver<'a> {
         if count > 1 {
             let related = self.out.diagnostics.get_mut(first).filter(|_| count - 1 <= MOST_PLACES);
             if let Some(diagnostic) = related {
-                diagnostic.related.push((origin.place(path, FaultTarget::Value), "also here".into()));
+                diagnostic.relate([(origin.place(path, FaultTarget::Value), "also here".to_owned())]);
             }
             return;
         }

@@ -261,7 +261,7 @@ fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<D
     let places = all.filter_map(|(key, path, label)| {
         Some((resolved.place(&Subject::Resource(key.clone()), path, FaultTarget::Value)?, label.to_owned()))
     });
-    diagnostic.related.extend(places.take(MOST_PLACES));
+    diagnostic.relate(places.take(MOST_PLACES));
     Some(diagnostic.help("set the values to run these checks"))
 }
 

@@ -106,7 +106,7 @@ fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> 
                 if let Some(Segment::Index(_)) = entry.0.last()
                     && let Some(cause) = faults.iter_mut().find(|fault| fault.path.0.starts_with(&entry.0))
                 {
-                    cause.left_out = Some(entry.clone());
+                    cause.left_out = Some(Box::new(entry.clone()));
                 }
                 // If the entry cannot be set aside, the whole document is faulty.
                 if entry == Path::root() || !excluded.insert(&entry) || faults.len() >= MOST_FAULTS {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::code::Code;
 use super::fault::{Fault, MOST_FAULTS, hide_tokens};
+use super::invariant_finding::InvariantFinding;
 use crate::model::names::names;
 use crate::model::secrets::redact::{Fields, RedactedText};
 use crate::syntax::text::{number_of, without_display_changes};
@@ -193,7 +194,9 @@ pub struct Diagnostic {
     /// The place, if any.
     pub place: Option<Place>,
     /// Related places with their labels.
-    pub related: Vec<(Place, String)>,
+    pub related: Box<[(Place, String)]>,
+    /// The invariant that the diagnostic is about.
+    pub invariant: Option<Box<InvariantFinding>>,
     /// The number of further diagnostics of the same file and severity that are not included; the message states it.
     pub omitted: u32,
 }
@@ -209,7 +212,8 @@ impl Diagnostic {
             message: hide_tokens(message.into()),
             help: None,
             place: None,
-            related: Vec::new(),
+            related: Box::default(),
+            invariant: None,
             omitted: 0,
         }
     }
@@ -221,7 +225,14 @@ impl Diagnostic {
 
     /// Creates an error from a fault and its place.
     pub fn from_fault(fault: Fault, place: Place) -> Self {
-        Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
+        let Fault { code, message, help, invariant, .. } = fault;
+        Self { help, place: Some(place), invariant, ..Self::error(code, message) }
+    }
+
+    /// Adds related places.
+    pub(crate) fn relate(&mut self, places: impl IntoIterator<Item = (Place, String)>) {
+        let known = std::mem::take(&mut self.related).into_vec();
+        self.related = known.into_iter().chain(places).collect();
     }
 
     /// Whether the diagnostic is an error.

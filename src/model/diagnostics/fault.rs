@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::code::Code;
+use super::invariant_finding::InvariantFinding;
 pub(crate) use super::suggestions::{nearest, suggest};
 use crate::syntax::text::without_tokens;
 
@@ -114,16 +115,19 @@ pub struct Fault {
     /// How to fix the fault, if known.
     pub help: Option<String>,
     /// The entry of a list that is missing in the decoded value because of this fault.
-    pub(crate) left_out: Option<Path>,
+    pub(crate) left_out: Option<Box<Path>>,
     /// The field beside an unknown one that is probably a misspelling of it.
     pub(crate) meant: Option<Box<str>>,
+    /// The invariant that the fault is about.
+    pub(crate) invariant: Option<Box<InvariantFinding>>,
 }
 
 impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = hide_tokens(message.into());
-        Self { code, path: Path::root(), target: FaultTarget::Value, message, help: None, left_out: None, meant: None }
+        let (path, target) = (Path::root(), FaultTarget::Value);
+        Self { code, path, target, message, help: None, left_out: None, meant: None, invariant: None }
     }
 
     /// Creates the fault of a field that is missing or empty.
@@ -276,7 +280,7 @@ pub(crate) fn add_faults_beside_fields(faults: &mut Vec<Fault>, found: impl Into
 
 /// The entries of lists that a decoded value lacks, in their order.
 fn left_out_entries(faults: &[Fault]) -> Vec<Path> {
-    let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
+    let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.as_deref().cloned()).collect();
     left_out.sort();
     left_out
 }

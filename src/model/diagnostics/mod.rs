@@ -15,6 +15,7 @@ pub(crate) mod check;
 pub(crate) mod code;
 pub(crate) mod diagnostic;
 pub(crate) mod fault;
+pub(crate) mod invariant_finding;
 pub(crate) mod suggestions;
 
 pub(crate) use self::code::Code;

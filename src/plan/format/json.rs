@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lint;
+use crate::model::diagnostics::invariant_finding::InvariantFinding;
 use crate::model::{Code, Diagnostic, JsonError, Name, Place, Secrets, Severity, SourceFile, json};
 use crate::plan::proof_report::ProofReport;
 use crate::plan::redacted_plan::RedactedPlan;
@@ -78,6 +79,9 @@ pub(crate) struct Item {
     pub spot: Spot,
     /// Related places.
     pub related: Vec<RelatedPlace>,
+    /// The invariant that the diagnostic is about, with a request; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariant: Option<InvariantFinding>,
 }
 
 /// A place related to a diagnostic.
@@ -145,6 +149,7 @@ impl Item {
             help: it.help.clone(),
             spot: it.place.as_ref().map(Spot::new).unwrap_or_default(),
             related: related.collect(),
+            invariant: it.invariant.as_deref().cloned(),
         }
     }
 
@@ -163,6 +168,7 @@ impl Item {
             help: self.help.clone(),
             place: self.spot.place(files),
             related: related.collect(),
+            invariant: self.invariant.clone().map(Box::new),
             // Only the message states it.
             omitted: 0,
         }

@@ -114,6 +114,9 @@ fn result(it: &Diagnostic, place: Value, index: usize, seen: &mut HashMap<blake3
     if let (Value::Object(map), false) = (&mut value, it.related.is_empty()) {
         map.insert("relatedLocations".to_owned(), related.collect());
     }
+    if let (Value::Object(map), Some(invariant)) = (&mut value, &it.invariant) {
+        map.insert("properties".to_owned(), json!({"invariant": invariant}));
+    }
     value
 }
 

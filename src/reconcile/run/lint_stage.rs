@@ -181,7 +181,7 @@ fn diagnostic(
     message: String,
     severity: Severity,
     place: Place,
-    related: Vec<(Place, String)>,
+    related: Box<[(Place, String)]>,
 ) -> Diagnostic {
     let cure = || lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
     let help = finding.help.unwrap_or_else(cure);

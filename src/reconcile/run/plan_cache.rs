@@ -227,7 +227,7 @@ mod tests {
         let files = [Arc::clone(&of_run)];
         let named = by_name(&files);
         let warning = |file: &ManifestFile| Diagnostic::warning(Code::ApiVersion, "a warning").at(file.place(0..1));
-        let related = Diagnostic { related: vec![(other.place(0..1), "there".to_owned())], ..warning(&of_run) };
+        let related = Diagnostic { related: Box::new([(other.place(0..1), "there".to_owned())]), ..warning(&of_run) };
         assert!(CachedWarning::new(&warning(&of_run), &named).is_some());
         for refused in [warning(&other), warning(&replaced), related] {
             assert!(CachedWarning::new(&refused, &named).is_none(), "{refused:?}");

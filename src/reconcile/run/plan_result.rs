@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::speculative::{apply_speculatively, note_behaviour, note_refused_behaviour};
-use super::{fault_message::fault_message, test_stage::TestRun, token};
+use super::{fault_message::unplaced, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
 use crate::model::{Code, Desired, Diagnostic, Fault, FaultTarget, Key, Path, Refusal, Severity, Snapshot};
@@ -62,7 +62,7 @@ impl PlanResult {
             for Refusal { key, faults } in refusals.into_vec() {
                 plan.refusals.extend(faults.iter().map(|fault| {
                     let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-                    Diagnostic::error(fault.code, fault_message(&key, fault)).help(help)
+                    unplaced(&key, fault).help(help)
                 }));
             }
             None

@@ -1,7 +1,7 @@
 //! Judges the invariants of manifests without a store, and places what breaks them (D120). With a store, trying the plan
 //! does that.
 
-use super::fault_message::fault_message;
+use super::fault_message::unplaced;
 use super::plan_result::{PlanResult, placed};
 use crate::lint::Subject;
 use crate::manifest::resolve::Resolution;
@@ -35,12 +35,9 @@ pub(super) fn judge_invariants(
     };
     for group in proofs.iter().flat_map(|proof| BreachGroup::all(&proof.breaches, place)) {
         let fault = group.fault(state);
-        let unplaced = || {
-            let help = fault.help.clone().unwrap_or_default();
-            Diagnostic::error(fault.code, fault_message(&group.key, &fault)).help(help)
-        };
         let subject = Subject::Resource(group.key.clone());
-        let placed = resolved.diagnostic(&subject, fault.clone()).unwrap_or_else(unplaced);
+        let placed = resolved.diagnostic(&subject, fault.clone());
+        let placed = placed.unwrap_or_else(|| unplaced(&group.key, &fault));
         let severity = if group.is_refused() { Severity::Error } else { Severity::Warning };
         found.push(Diagnostic { severity, ..placed });
     }

@@ -1,6 +1,6 @@
 //! Validation of resolved resources, and the places of the findings.
 
-use super::{fault_message::fault_message, plan_result::PlanResult, test_stage::TestRun};
+use super::{fault_message::unplaced, plan_result::PlanResult, test_stage::TestRun};
 use crate::lint::Subject;
 use crate::manifest::Loaded;
 use crate::manifest::resolve::Resolution;
@@ -77,9 +77,8 @@ fn place_faults(refusal: Refusal, resolved: &Resolution, snapshot: &Snapshot) ->
             Code::InUse => place_deletion(&key, fault, resolved, snapshot),
             _ => (key.clone(), fault),
         };
-        let unplaced =
-            || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, fault_message(&key, &fault)) };
-        resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced)
+        let placed = resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone());
+        placed.unwrap_or_else(|| unplaced(&key, &fault))
     });
     placed.collect()
 }

@@ -53,15 +53,14 @@ impl<'b, 's> BreachGroup<'b, 's> {
         }
         let count = 1 + self.others.len();
         let kinds = if count < MOST_BREACHES { count.to_string() } else { format!("{count} or more") };
-        let (name, description) = (first.invariant_name(), first.invariant_description());
+        let name = first.invariant_name();
         let (request, clause) = (first.request_code(), &first.flaw.clause);
         let (code, verb, which) = match first.flaw.is_certain {
             true => (Code::InvariantBroken, "break", "which"),
             false => (Code::InvariantUnproven, "may break", "which depends on"),
         };
-        let message = format!(
-            "{kinds} kinds of requests {verb} the invariant {name}, for example {request}, {which} {clause}: {description}"
-        );
+        let message =
+            format!("{kinds} kinds of requests {verb} the invariant {name}, for example {request}, {which} {clause}");
         let mut help = "correct these edges and routes, or add an entry to `exemptions`".to_owned();
         for breach in std::iter::once(&first).chain(&self.others).take(MOST_WAYS) {
             help += &format!("\nway: {}", breach.way(state));
@@ -69,6 +68,6 @@ impl<'b, 's> BreachGroup<'b, 's> {
         if count > MOST_WAYS {
             help += &format!("\nand {} more", count - MOST_WAYS);
         }
-        Fault::new(code, message).help(help)
+        Fault { invariant: Some(Box::new(first.finding(state))), ..Fault::new(code, message).help(help) }
     }
 }

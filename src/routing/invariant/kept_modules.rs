@@ -29,8 +29,8 @@ impl JudgedRequests<'_, '_> {
         };
         let kept: Vec<&str> = invariant.keeps.iter().map(String::as_str).filter(|name| had(name)).collect();
         if let Some(lost) = kept.iter().find(|name| !has(name)) {
-            let place = if is_routed { FlawPlace::Route } else { FlawPlace::Edge };
-            return Some(Flaw::certain(format!("loses `{lost}`{end}"), place).cured_by(format!("keep `{lost}`")));
+            let (clause, cure) = (format!("loses `{lost}`{end}"), format!("keep `{lost}`"));
+            return Some(self.lacking(clause, cure, |met| met.slot.name == *lost));
         }
         let mut doubt = None;
         for met in modules_of(self.fate).filter(|met| kept.contains(&met.slot.name)) {

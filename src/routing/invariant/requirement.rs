@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
+use crate::model::diagnostics::check::parse_hostport;
 use crate::model::host_pattern::covers_hosts;
 use crate::model::key_scope::selects_name;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
@@ -170,13 +171,14 @@ impl<'s> JudgedRequests<'_, 's> {
     }
 
     /// The flaw that the requests meet no enabled module that would do. A disabled one is told.
-    fn lacking(self, clause: String, cure: String, would_do: impl Fn(&MetModule<'_>) -> bool) -> Flaw {
+    pub(super) fn lacking(self, clause: String, cure: String, would_do: impl Fn(&MetModule<'_>) -> bool) -> Flaw {
         let mut disabled = present_modules_of(self.fate).filter(|met| !met.module.enabled());
         let Some(met) = disabled.find(would_do) else { return Flaw::certain(clause, FlawPlace::Route).cured_by(cure) };
         let name = met.slot.name;
         let flaw = Flaw::certain(format!("{clause}: `{name}` is disabled"), FlawPlace::Route);
         // The edge of many routes is not to blame for each of them.
-        let flaw = if met.place == FlawPlace::Route { flaw.at([name, "enabled"]) } else { flaw };
+        let is_to_blame = met.place == FlawPlace::Route || self.fate.route.is_none();
+        let flaw = if is_to_blame { flaw.at([name, "enabled"]) } else { flaw };
         flaw.cured_by(format!("enable `{name}`"))
     }
 
@@ -236,7 +238,10 @@ impl<'s> JudgedRequests<'_, 's> {
         let (oldest, tls) = (invariant.min_tls_version?, self.fate.tls()?);
         if self.port == PLAIN_HTTP {
             let clause = format!("has no TLS: port {PLAIN_HTTP} is that of plain HTTP");
-            let flaw = Flaw::certain(clause, FlawPlace::Edge).at("hostports");
+            let is_plain = |text: &String| parse_hostport(text).is_ok_and(|(_, port)| port == PLAIN_HTTP);
+            let at = self.fate.edge_spec().and_then(|edge| edge.hostports.iter().position(is_plain));
+            let field = at.map_or_else(|| Path::from("hostports"), |at| Path::from(("hostports", at)));
+            let flaw = Flaw::certain(clause, FlawPlace::Edge).at(field);
             return Some(flaw.cured_by(format!("remove the hostports with port {PLAIN_HTTP}")));
         }
         let edge = self.fate.edge_spec()?;

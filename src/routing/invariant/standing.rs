@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::diagnostics::invariant_finding::InvariantFinding;
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::backend::Backend;
-use crate::model::traffic::TracedRequest;
+use crate::model::traffic::{Stage, TracedRequest};
 use crate::model::{Code, Entry, Fault, Key, Kind, Module as _, Path, Snapshot};
 use crate::routing::behaviour::{Fate, HostClass, RequestClass, RequestScope, UnvisitedEdge, hostports, url_of};
 use crate::syntax::text::{escaped, printable};
@@ -132,21 +133,30 @@ impl<'s> Breach<'s> {
 
     /// The fault of this breach in a state, which is reported at a resource: at a field of it if that is the culprit.
     pub(super) fn fault(&self, state: &Snapshot, key: &Key, is_at_culprit: bool) -> Fault {
-        let (request, clause) = (self.request_text(), &self.flaw.clause);
-        let (name, description) = (self.invariant_name(), self.invariant_description());
-        let (code, message) = match self.flaw.is_certain {
-            true => {
-                let message = format!("{request} {clause}, which breaks the invariant {name}: {description}");
-                (Code::InvariantBroken, message)
-            }
-            false => {
-                let message =
-                    format!("whether {request} meets the invariant {name} depends on {clause}: {description}");
-                (Code::InvariantUnproven, message)
-            }
+        let (code, verb, on) = match self.flaw.is_certain {
+            true => (Code::InvariantBroken, "breaks", ""),
+            false => (Code::InvariantUnproven, "may break", "depends on "),
         };
+        let (name, request, clause) = (self.invariant_name(), self.request_text(), &self.flaw.clause);
+        let message = format!("this {verb} the invariant {name}: {request} {on}{clause}");
         let fault = Fault::new(code, message).help(self.help(state, key, is_at_culprit));
-        if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
+        let path = if is_at_culprit { self.flaw.path.clone() } else { Path::root() };
+        Fault { invariant: Some(Box::new(self.finding(state))), ..fault.at(path) }
+    }
+
+    /// The invariant with the request, for programs.
+    pub(crate) fn finding(&self, state: &Snapshot) -> InvariantFinding {
+        let (entry, spec) = (self.invariant, self.invariant.spec_as::<Invariant>());
+        InvariantFinding {
+            name: entry.name().unwrap_or(entry.key.id.as_str()).to_owned(),
+            source: entry.source().map(str::to_owned),
+            description: spec.map(|it| it.description.clone()).unwrap_or_default(),
+            certain: self.flaw.is_certain,
+            method: self.request.method.clone(),
+            url: self.url(),
+            reason: self.flaw.clause.clone(),
+            way: self.way(state),
+        }
     }
 
     /// How to meet the invariant, and on a line of its own the way of the request.
@@ -205,19 +215,16 @@ impl<'s> Breach<'s> {
         format!("`{} {}`", self.request.method, escaped(&self.url()))
     }
 
-    /// The name of the invariant, with its source, or its ID if no source owns it.
+    /// The name of the invariant, with its source, or its ID if no source owns it; and its description, which comes first for whoever
+    /// does not know it.
     pub(super) fn invariant_name(&self) -> String {
-        match self.invariant.claim.as_deref() {
+        let name = match self.invariant.claim.as_deref() {
             Some(claim) if claim.source == SURROUNDING_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
             Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
             None => format!("`{}`", self.invariant.key.id),
-        }
-    }
-
-    /// The description of the invariant.
-    pub(super) fn invariant_description(&self) -> String {
-        let spec = self.invariant.spec_as::<Invariant>();
-        spec.map(|it| escaped(&it.description).into_owned()).unwrap_or_default()
+        };
+        let description = self.invariant.spec_as::<Invariant>().map(|it| escaped(&it.description));
+        format!("{name} ({})", description.unwrap_or_default())
     }
 
     /// The URL of the request.
@@ -236,13 +243,16 @@ impl<'s> Breach<'s> {
         let match_type = route.match_type.map(|it| it.as_str()).unwrap_or_default();
         let by = format!("{match_type} {}", printable(&route.r#match));
         let mut way = format!("{edge} → route `{}` ({by})", named(entry));
-        for module in self.fate.modules() {
+        let (of_response, of_request): (Vec<_>, Vec<_>) =
+            self.fate.modules().into_iter().partition(|it| it.stage > Stage::Backend);
+        for module in of_request {
             way += &match self.fate.backend().filter(|_| module.slot.name == Backend::SLOT) {
                 Some(backend) => format!(" → backend `{}`", printable(backend)),
                 None => format!(" → `{}`", module.slot.name),
             };
         }
-        way
+        let names: Vec<String> = of_response.iter().map(|module| format!("`{}`", module.slot.name)).collect();
+        if names.is_empty() { way } else { format!("{way}; response: {}", names.join(", ")) }
     }
 }
 

@@ -228,6 +228,8 @@ fn every_host_has_a_version_of_tls() {
     let old = "`GET https://a.example.com/` can use TLS 1.1, which is older than 1.2";
     assert_eq!(one("a.example.com:443", json!({"min_version": "1.1"})), refuted(old));
     assert_eq!(one("a.example.com:80", json!({})).0, ProofAnswer::Refuted);
+    let both = edge("a", "shop", "", json!({"hostports": ["a.example.com:443", "a.example.com:80"]}));
+    assert_eq!(change(&[], &[newer(), both]), ["a/hostports/1"]);
     for unknown in [json!({"enabled": false}), json!({"terminate_at": "upstream"})] {
         assert_eq!(one("a.example.com:443", unknown).0, ProofAnswer::Depends);
     }

@@ -271,6 +271,7 @@ impl ApiError {
                 "msg": message(fault),
             })
         });
+        let invariant = first.invariant.as_deref();
         without_nulls(json!({
             "error_code": first.code.to_string(),
             "status_code": self.status().as_u16(),
@@ -279,6 +280,10 @@ impl ApiError {
                 "operation_id": operation,
                 "field": Some(pointer(first)).filter(|field| !field.is_empty()),
                 "revision": self.revision.map(|revision| revision.to_string()),
+                "invariant": invariant.map(|it| &it.name),
+                "invariant_source": invariant.and_then(|it| it.source.as_ref()),
+                "request": invariant.map(|it| format!("{} {}", it.method, it.url)),
+                "way": invariant.map(|it| &it.way),
             })),
             "errors": Some(errors.collect::<Vec<_>>()).filter(|errors| errors.len() > 1),
             "missing": Some(&self.missing).filter(|missing| !missing.is_empty()),
@@ -304,6 +309,27 @@ impl IntoResponse for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::diagnostics::invariant_finding::InvariantFinding;
+
+    #[test]
+    fn an_error_about_an_invariant_has_details_for_programs() {
+        let text = |text: &str| text.to_owned();
+        let finding = InvariantFinding {
+            name: text("login"),
+            source: None,
+            description: text("Log in"),
+            certain: true,
+            method: text("GET"),
+            url: text("https://a.example.com/"),
+            reason: text("reaches the backend `a`"),
+            way: text("edge `a`"),
+        };
+        let fault = Fault { invariant: Some(Box::new(finding)), ..Fault::new(Code::InvariantBroken, "it breaks it") };
+        let mut body = ApiError::new(fault).document("op_1");
+        let request = "GET https://a.example.com/";
+        let details = json!({"operation_id": "op_1", "invariant": "login", "request": request, "way": "edge `a`"});
+        assert_eq!(body.pointer_mut("/details").map(Value::take), Some(details));
+    }
 
     #[test]
     fn who_has_lost_the_store_says_that_another_server_writes_and_not_where() {

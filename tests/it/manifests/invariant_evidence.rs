@@ -91,3 +91,48 @@ fn what_an_invariant_keeps_is_compared_between_revisions_without_a_store() {
     write(", user_agent_filter: {}");
     broken(&folder.run("plan m"), "is restricted less by `user_agent_filter`");
 }
+
+#[test]
+fn programs_read_the_invariant_and_the_request_in_fields() {
+    let folder = Folder::new();
+    folder.write("m/all.yaml", &manifest("/", ", compression: {}", "requires_any: [oidc]"));
+    let read = |format: &str| {
+        let run = folder.run(&format!("validate m --source shop --format {format}"));
+        assert_eq!(run.code, 3, "{}", run.all());
+        serde_json::from_str::<Value>(&run.out).unwrap_or_else(|_| panic!("{}", run.all()))
+    };
+    let broken = |items: &Value, code: &str| {
+        let found = items.as_array().unwrap().iter().find(|it| it[code] == "ERR_EDGEWRIGHT_INVARIANT_BROKEN");
+        found.cloned().unwrap_or_else(|| panic!("{items}"))
+    };
+    let told = json!({
+        "name": "guarded",
+        "source": "shop",
+        "description": "Guarded",
+        "certain": true,
+        "method": "GET",
+        "url": "https://shop.example.com/",
+        "reason": "reaches the backend `bkd_shop` without `oidc`",
+        "way": "edge `shop` → route `shop/all` (path_prefix /) → backend `bkd_shop`; response: `compression`",
+    });
+    assert_eq!(broken(&read("json")["diagnostics"], "code")["invariant"], told);
+    let sarif = read("sarif");
+    assert_eq!(broken(&sarif["runs"][0]["results"], "ruleId")["properties"]["invariant"], told);
+    // A failure is in one case: that of the invariant.
+    let junit = folder.run("prove m --source shop --format junit").out;
+    assert!(junit.contains("failures=\"1\"") && junit.matches("<failure").count() == 1, "{junit}");
+    assert!(junit.contains("m/all.yaml:7: add `oidc` to the route"), "{junit}");
+}
+
+#[test]
+fn invariants_that_another_source_has_are_judged_twice_and_that_is_said() {
+    let folder = Folder::new();
+    let invariant = "apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {name: modern-tls}\n\
+                     spec: {description: Modern, min_tls_version: '1.2'}\n";
+    folder.write("platform/invariants.yaml", invariant);
+    folder.ok("reconcile platform --source platform");
+    let twice = folder.ok("prove platform --store store");
+    let hint = "source `platform` has the same invariants: if these are its manifests, use `--source platform`.";
+    assert!(said(&twice.err).contains(hint), "{}", twice.all());
+    assert!(!folder.ok("prove platform --store store --source platform").err.contains("--source"));
+}

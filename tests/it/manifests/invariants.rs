@@ -60,7 +60,7 @@ fn a_plan_that_breaks_the_invariant_of_another_source_is_refused_at_its_line() {
             "ERR_EDGEWRIGHT_INVARIANT_BROKEN",
             "shop/shop.yaml:7:7",
             "`GET https://shop.example.com/admin` reaches the backend `bkd_shop` without `oidc` or `saml`",
-            "the invariant `admin-login` of source `platform`: Nobody opens an admin page without a login",
+            "this breaks the invariant `admin-login` of source `platform` (Nobody opens an admin page without a login): `GET",
             "add `oidc` or `saml` to the route, or ask the owner of source `platform` for an exemption",
             "way: edge `shop` → route `shop/admin` (path_prefix /admin) → backend `bkd_shop`",
         ] {
@@ -385,7 +385,7 @@ fn a_refusal_says_how_to_meet_the_invariant() {
     let disabled = refused(&shop(&LOGIN.replace("{issuer", "{enabled: false, issuer")));
     for part in [
         "shop/shop.yaml:11:",
-        "without `oidc` or `saml`: `oidc` is disabled, which breaks the invariant `admin-login` in `--with`",
+        "this breaks the invariant `admin-login` in `--with` (Nobody opens an admin page without a login): `GET https://",
         "enable `oidc`, or ask the owner of the manifests in `--with` for an exemption",
     ] {
         assert!(disabled.contains(part), "{part}\n{disabled}");
@@ -395,7 +395,7 @@ fn a_refusal_says_how_to_meet_the_invariant() {
     let three = platform("").replace("[oidc, saml]", "[oidc, saml, mutual_tls]");
     folder.write("platform/invariants.yaml", &three);
     let listed = refused(&shop(""));
-    assert!(listed.contains("without any of `oidc`, `saml`, `mutual_tls`, which"), "{listed}");
+    assert!(listed.contains("without any of `oidc`, `saml`, `mutual_tls`"), "{listed}");
     let offices = platform("").replace("requires_any: [oidc, saml]", "only_from: [ipp_offices, ipp_vpn]");
     folder.write("platform/invariants.yaml", &offices);
     let open = refused(&shop(""));
@@ -426,7 +426,7 @@ fn the_author_of_an_invariant_gets_one_error_about_it() {
     assert_eq!(run.err.matches("INVARIANT_BROKEN\n").count(), 1, "{}", run.err);
     let text = said(&run.err);
     for part in [
-        "7 kinds of requests break the invariant `admin-login` of source `platform`, for example `GET https://shop",
+        "7 kinds of requests break the invariant `admin-login` of source `platform` (Nobody opens an admin page",
         "`, which reaches the backend `bkd_shop",
         "correct these edges and routes, or add an entry to `exemptions` way: edge `shop",
         "and 2 more",

@@ -15,6 +15,8 @@ fn a_module_that_must_be_kept_is_not_lost() {
     assert!(change(&[], &with(json!({}))).is_empty(), "there was nothing to lose");
     assert_eq!(change(&with(verified.clone()), &with(json!({}))), ["hooks/"]);
     assert!(change(&with(verified.clone()), &[keeps.clone(), hooks.clone()]).is_empty(), "nothing is forwarded");
+    let disabled = json!({"webhook_verification": {"provider": "sns", "enabled": false}});
+    assert_eq!(change(&with(verified.clone()), &with(disabled)), ["hooks//webhook_verification/enabled"]);
     // A route without a backend could get one by the next change.
     let closed = json!({"enabled": false, "backend_id": "bkd_1"});
     assert_eq!(change(&with(verified.clone()), &with(json!({"backend": closed.clone()}))), ["hooks/"]);

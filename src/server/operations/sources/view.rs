@@ -478,7 +478,7 @@ fn unproven(proof: &InvariantProof) -> Option<Item> {
         false => (Code::InvariantUnproven, "is not proven"),
     };
     let message = format!("the invariant `{}` {verdict}: {}", printable(&proof.invariant), request.line());
-    Some(warning(code, message, format!("way: {}", request.way)))
+    Some(Item { invariant: Some(proof.finding(request)), ..warning(code, message, format!("way: {}", request.way)) })
 }
 
 /// The warning of the source that owns a resource which another one declares, too. The other one has the error.
@@ -490,5 +490,5 @@ fn clash_of(source: &str, resource: &str) -> Item {
 /// A warning without a place in the manifests.
 fn warning(code: Code, message: String, help: String) -> Item {
     let (severity, spot, related) = (Severity::Warning, Spot::default(), Vec::new());
-    Item { code: code.to_string(), severity, message, help: Some(help), spot, related }
+    Item { code: code.to_string(), severity, message, help: Some(help), spot, related, invariant: None }
 }

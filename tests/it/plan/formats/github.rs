@@ -15,7 +15,7 @@ fn github_annotations_are_escaped() {
         Diagnostic::error(Code::Syntax, "100% wrong\r\nnext: a,b").help("mend it").at(escaped),
         Diagnostic {
             severity: Severity::Warning,
-            related: vec![(place("b.yaml", text, "def"), "first here".to_owned())],
+            related: Box::new([(place("b.yaml", text, "def"), "first here".to_owned())]),
             ..Diagnostic::error(Code::Tag, "over two lines").at(place("a.yaml", text, "9\nab"))
         },
         Diagnostic::error(Code::EmptySource, "no manifest"),

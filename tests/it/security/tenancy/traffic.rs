@@ -401,7 +401,7 @@ pub(super) fn invariant(gateway: &Gateway) {
     gateway.apply("team-c", &route("guides", "/docs/guides/", oidc));
     // Whoever adds what is next is told.
     let added = gateway.b_applies(&route("docs", "/docs/", ""));
-    let told = "without route `shop/guides` of source `team-c`, `GET https://";
+    let told = "without route `shop/guides` of source `team-c`, this breaks the invariant `login` of";
     assert!(added.status == 201 && added.text.contains("INVARIANT_BROKEN"), "{}", added.text);
     assert!(added.text.contains(told) && added.text.contains("`login` of source `team-a`"), "{}", added.text);
     // From then on, it is known who has to correct what.

@@ -99,8 +99,8 @@ fn policy_row() -> Row {
         let policies = json!({"inbound": [{"expressions": ["req.Method == 'GET'"], "actions": [{"type": action}]}]});
         json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}, "policies": policies})
     };
-    let depends = "whether `GET https://wiki.d{n}.example.com/` meets the invariant `{inv}` depends on the effect of \
-                   `policies`: Staff only?";
+    let depends = "this may break the invariant `{inv}` (Staff only?): `GET https://wiki.d{n}.example.com/` depends on the effect \
+                   of `policies`";
     row("a policy that may refuse people leaves a doubt, which the response tells, and no other one does")
         .send(
             "POST /invariants",
