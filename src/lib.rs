@@ -131,8 +131,8 @@
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
 //! {background, cache, files, http_client, lock, subprocess}`. A layer uses only the layers below it, and the modules of
 //! one layer do not import each other. A test enforces this. All modules but [`server`] are private; `src/lib.rs` and
-//! `src/facade.rs` are above all layers and re-export the API. `src/fuzzing.rs` is for tests, `src/build.rs` is the build
-//! script, and `src/main.rs` calls [`main()`].
+//! `src/facade.rs` are above all layers and re-export the API. `src/fuzzing.rs` is for tests, and public with the feature
+//! `fuzzing`; `src/build.rs` is the build script, and `src/main.rs` calls [`main()`].
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
@@ -153,7 +153,7 @@
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
 //! | `reconcile` | A single run, a rollback, a transfer, destroying a source, and the loop of each followed source with its status, drift and suspension | prints |
 //! | `server` | The management API over HTTP, its OpenAPI document, the dashboard, what tells others of changes, the gateway's configuration, and what servers of one database say to each other | changes state except by a commit |
-//! | `cli` | One file per command, in folders by what people do with them | has logic that another command needs |
+//! | `cli` | One file per command, in folders by what people do with them; what several use is in `target`, `input` and `output`, or with the command that it is most about | has a rule that a server or an embedding program needs, too |
 //!
 //! ## Core types
 //!
@@ -165,10 +165,16 @@
 //!   declare, host and export it.
 //! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. A Spec that was read from the store is
 //!   decoded on first use. [`Snapshot::apply`] is the only place where an operation takes effect.
+//! - [`Entry`](resources::Entry): a resource in a Snapshot: its Spec, its creation, its cached responses, and the
+//!   [`Claim`](resources::Claim) of the source that owns it, with what that source has promised.
+//! - [`Desired`](resources::Desired): a resource that manifests declare, with all names resolved to IDs. The planner
+//!   compares it with the Entry.
 //! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler
 //!   makes one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through the queue of the
 //!   store (`store::group_commit`; [`Store::commit_with`] is its public form), which applies them to the newest Snapshot,
 //!   or takes the Snapshot on which the same operations were tried.
+//! - [`Batch`](storage::Batch): a commit as the log has it. [`Tip`](storage::Tip): the end of a log, which the next Batch
+//!   continues.
 //! - [`Plan`]: operations and the revision they were computed from. Its [`RedactedPlan`](report::RedactedPlan) is the
 //!   plan without secrets; every output format and the server's response are made from it, so what is shown is what
 //!   runs.
@@ -180,9 +186,22 @@
 //! - [`Invariant`](resources::Invariant): what must hold for all requests of a scope. `routing::invariant` proves it, and
 //!   `store::speculative` refuses what breaks it. `GET /proofs`, the metrics and the status of sources share the proofs of
 //!   a revision (`server::telemetry::proofs`).
+//! - `FollowedSource`: the settings of a source that a server follows. Its [`SourceHandle`](server::SourceHandle) has the
+//!   status of its loop and controls it.
 //!
 //! In addition, `routing` implements `edgewright trace` and `edgewright replay`, `manifest::export` turns a Snapshot back into
 //! manifests, and `manifest::format` formats their text.
+//!
+//! ## Words
+//!
+//! - *promised*: a resource whose Claim lets another source take it over. It stays although its owner does not declare it
+//!   (D104).
+//! - *kept*: a resource that a plan does not delete although its source no longer declares it: other sources use it
+//!   (`plan::kept_resources`, D35), or a transfer is not complete (D104).
+//! - *held*: manifests that a sync does not apply because a rollback undid them, until they change (D78), and the part of a
+//!   plan that would revert drift, with the policies `warn` and `off` (D85).
+//! - *surrounding*: manifests beside those of a source (`--with`), whose names and module sets it uses without owning
+//!   them (D107).
 //!
 //! ## Invariants
 //!
@@ -201,7 +220,8 @@
 //!
 //! ## Main flows
 //!
-//! The stages of a run are values in `src/reconcile/run/stages.rs`: load, resolve, judge, isolate, diff, try, test.
+//! The stages of a run are functions from one value to the next, in `src/reconcile/run/stages.rs`: load, resolve, judge,
+//! isolate, diff, try, test.
 //!
 //! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot, where it must
@@ -219,6 +239,10 @@
 //!   bytes. The bytes of a whole resource are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
+//! - **the disk is full**: the engine cuts off what it wrote in part (`store::log::appender`) → all commits in the queue
+//!   fail, and the newest state is the last durable one again (`store::group_commit`); readers notice nothing → `/readyz`
+//!   tries a write until one succeeds (`server::operations::ready`), and commits succeed again without a restart. After a
+//!   failed sync, nobody knows what the disk has, so all commits fail until a restart (D58).
 //! - **another server writes to the same database**: this one takes in its commits (`store::replication`), and serves the next
 //!   round as the writer when the other one is gone (`cli::serve::role`, D115). Meanwhile it forwards changes to that one, and
 //!   requests that need a revision wait for it (`server::replicas`). One that starts while the database is away serves from
@@ -232,6 +256,10 @@
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
 //!   (`reconcile::sync_loop::plan_drift`, D85), except about what is put back in any case, such as a required module
 //!   (`reconcile::sync_loop::put_back`). The status shows it before that sync (`reconcile::sources::recent_drift`).
+//! - **a notification goes out**: a commit does nothing for it. Each target has a thread that reads the history after its
+//!   cursor (`server::notify::delivery`), and the events of sources and certificates from a bounded file
+//!   (`server::notify::transitions`) → a message for what its filter selects → a signed request or a line of a file, again
+//!   after a failure (`server::notify::sink`) → the cursor is written, so that a crash repeats one and loses none (D81).
 //! - **the history is read**: lists read the headers of commits, and the history of a resource its entries where the
 //!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
