@@ -1,14 +1,19 @@
 //! The fields of objects in a JSON Schema, as tables.
 
+use std::collections::BTreeSet;
 use std::iter::once;
 
 use serde_json::Value;
 
 use super::markdown::{code, paragraph, prose, table};
+use crate::model::Kind;
 
 const HEAD: [&str; 4] = ["Field", "Type", "Default", "Meaning"];
 /// The length from which a pattern says less than the description of its field.
 const LONG_PATTERN: usize = 60;
+
+/// The type of a field that takes the name of any module: the section of modules lists them.
+const MODULE_NAME: &str = "[module](resources.md#modules)";
 
 /// The section of a named type: a note, its description, and its fields or values.
 pub(super) fn section(name: &str, note: &str, schema: &Value) -> String {
@@ -37,6 +42,11 @@ pub(super) fn referenced(schema: &Value) -> Option<&str> {
     choices.find_map(|choice| choice.get("$ref")?.as_str()?.rsplit('/').next())
 }
 
+/// The names of all modules.
+pub(super) fn module_names() -> BTreeSet<&'static str> {
+    Kind::all().flat_map(|info| info.slots).map(|slot| slot.name).collect()
+}
+
 /// The schemas in a list of a schema.
 pub(super) fn list<'s>(schema: &'s Value, key: &str) -> impl Iterator<Item = &'s Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
@@ -53,7 +63,9 @@ pub(super) fn type_of(schema: &Value) -> String {
         return literal(value);
     }
     if schema.get("enum").is_some() {
-        return joined(list(schema, "enum").map(literal).collect());
+        let is_any_module = list(schema, "enum").filter_map(Value::as_str).collect::<BTreeSet<_>>() == module_names();
+        let values = || joined(list(schema, "enum").map(literal).collect());
+        return if is_any_module { MODULE_NAME.to_owned() } else { values() };
     }
     let choices = list(schema, "anyOf").chain(list(schema, "oneOf"));
     let choices: Vec<String> = choices.filter(|choice| type_name(choice) != Some("null")).map(type_of).collect();

@@ -1,6 +1,6 @@
 //! The page of kinds and modules, from the JSON Schema of manifests.
 
-use super::fields::{body, description, fields, list, referenced, section};
+use super::fields::{body, description, fields, list, module_names, referenced, section};
 use super::markdown::{code, paragraph};
 use crate::cli::prelude::*;
 use crate::manifest::load::schema::{ANY, all};
@@ -69,7 +69,7 @@ fn of_kind(document: &Value) -> String {
 
 /// The modules by the names of their types.
 fn modules(schema: &Value) -> BTreeMap<&str, ModuleUse<'_>> {
-    let slots: BTreeSet<&str> = Kind::all().flat_map(|info| info.slots).map(|slot| slot.name).collect();
+    let slots = module_names();
     let mut modules: BTreeMap<&str, ModuleUse<'_>> = BTreeMap::new();
     for document in list(schema, "oneOf") {
         for (field, property) in fields(spec(document)).filter(|(field, _)| slots.contains(field.as_str())) {
