@@ -39,17 +39,23 @@ pub(super) fn with_place(fault: Fault) -> Fault {
     fault.help(help)
 }
 
-/// Says where an unknown field of `spec` belongs, if that is in `metadata` or in the routes of an edge.
-pub(super) fn moved_out_of_spec(kind: Kind, fault: Fault) -> Fault {
+/// Says where an unknown field of `spec` belongs, or of an entry of a list in it, if that is in `metadata` or in the routes of an
+/// edge. A route inside an edge has no `metadata` for it.
+pub(super) fn moved_out_of_spec(kind: Kind, is_entry: bool, fault: Fault) -> Fault {
     let Some(field) = fault.unknown_field() else { return fault };
-    if NOT_OF_SPEC.contains(&field) {
-        return fault.help("move it into `metadata`, beside `spec`");
-    }
+    let is_of_metadata = NOT_OF_SPEC.contains(&field);
     let is_of_routes = || {
         let slots = Kind::HttpsEdgeRoute.info().slots;
         matches!(field, "match" | "match_type" | "modules_from") || slots.iter().any(|slot| slot.name == field)
     };
-    if kind == Kind::HttpsEdge && is_of_routes() { fault.help("move it into an entry of `routes`") } else { fault }
+    match kind {
+        _ if is_of_metadata && !is_entry => fault.help("move it into `metadata`, beside `spec`"),
+        Kind::HttpsEdgeRoute if is_of_metadata => fault.help(
+            "write the route as a manifest of its own, of kind `HttpsEdgeRoute`, and move this field into its `metadata`",
+        ),
+        Kind::HttpsEdge if is_of_routes() => fault.help("move it into an entry of `routes`"),
+        _ => fault,
+    }
 }
 
 /// Checks the metadata of a document of a kind without a resource, which cannot adopt, rename, protect or move anything.

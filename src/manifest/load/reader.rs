@@ -139,9 +139,8 @@ impl Reader<'_> {
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         self.warn_of_null_modules(kind, node, part, &mut faults);
         self.warn_of_null_entries(part, &Path::root());
-        if part == DocumentPart::Spec {
-            faults = faults.into_iter().map(|fault| moved_out_of_spec(kind, fault)).collect();
-        }
+        let is_entry = part != DocumentPart::Spec;
+        faults = faults.into_iter().map(|fault| moved_out_of_spec(kind, is_entry, fault)).collect();
         self.check(part, &Path::root(), spec.as_deref(), faults, |spec, found| spec.check(found));
         self.facts.plain_secrets = self.values.take_plain_secrets();
         spec

@@ -369,6 +369,7 @@ fn a_field_at_the_wrong_place_is_one_error_that_names_the_right_one() {
         (document(name, &route("backend:\n      backend_id: bkd_1")), "indent it further than `backend:`"),
         (document(name, &route("oauth: {github: {organizations: [a]}}")), "did you mean `provider`?"),
         (document(name, &route("modules_from: []\n      path: /b")), "`match` is already set"),
+        (document(name, &route("renamed_from: b")), "write the route as a manifest of its own"),
         (document(&format!("metadata: {{name: {}}}", "x".repeat(254)), edge), "use 1 to 253 lower-case letters"),
         (
             document("metadata: {name: x, annotations: {edgewright/lints.open-login: deny}}", edge),
