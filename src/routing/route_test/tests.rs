@@ -9,16 +9,16 @@ use crate::model::{AnyResource, Desired, Id, Kind, Snapshot};
 use crate::routing::tests::{edge_key, route, route_key, spec_of, with};
 
 /// Declared resources: no rule checks their Specs.
-type State = BTreeMap<Key, Desired>;
+type DesiredState = BTreeMap<Key, Desired>;
 
-fn declare(state: &mut State, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
+fn declare(state: &mut DesiredState, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
     let claim = Arc::new(Claim::new(source, name));
     state.insert(key.clone(), Desired::new(key, spec, claim));
 }
 
 /// An edge of the source `shop`, with routes: their names, sources and Specs.
-fn state(edge: Value, routes: &[(&str, &str, Value)]) -> State {
-    let mut state = State::new();
+fn state(edge: Value, routes: &[(&str, &str, Value)]) -> DesiredState {
+    let mut state = DesiredState::new();
     declare(&mut state, edge_key("edghts_1"), spec_of(Kind::HttpsEdge, &edge), "shop", "storefront");
     for (index, (name, source, spec)) in routes.iter().enumerate() {
         let key = route_key("edghts_1", &format!("edghtsrt_{index}"));
@@ -27,7 +27,7 @@ fn state(edge: Value, routes: &[(&str, &str, Value)]) -> State {
     state
 }
 
-fn storefront(modules: &Value) -> State {
+fn storefront(modules: &Value) -> DesiredState {
     let modules = with(json!({"backend": {"backend_id": "bkd_cart"}}), modules.clone());
     state(json!({"hostports": ["shop.example.com:443"]}), &[("cart", "shop", route("/cart", modules))])
 }
@@ -37,12 +37,16 @@ fn tested(request: Value) -> TestedRequest {
 }
 
 /// The verdict on a request, and what is otherwise than expected.
-fn told(state: &State, request: Value) -> (Option<RequestVerdict>, Vec<(String, String)>) {
+fn told(state: &DesiredState, request: Value) -> (Option<RequestVerdict>, Vec<(String, String)>) {
     told_without(&[], state, request)
 }
 
 /// Like [`told`], with something that the state does not show.
-fn told_without(unseen: &[Unseen], state: &State, request: Value) -> (Option<RequestVerdict>, Vec<(String, String)>) {
+fn told_without(
+    unseen: &[Unseen],
+    state: &DesiredState,
+    request: Value,
+) -> (Option<RequestVerdict>, Vec<(String, String)>) {
     let (tested, stored) = (tested(request), Snapshot::default());
     let state = RoutedState { desired: Some(state), ..RoutedState::stored(&stored, "shop") };
     let mut tester = RouteTester::new(state, unseen);

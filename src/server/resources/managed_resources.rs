@@ -245,11 +245,6 @@ impl WriteCheck {
     }
 }
 
-/// The text of a warning as a header has it: one with other characters would be dropped.
-pub(super) fn in_ascii(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -350,10 +350,11 @@ fn a_plan_tells_that_a_token_cannot_be_written() {
     folder.write("ci.token", "precious");
     for file in ["../ci.token", "../nowhere/ci.token", "../ci.token/ci.token"] {
         folder.write("m/key.yaml", &key(file));
+        let code = if file == "../ci.token" { "CONFLICT" } else { "UNREADABLE" };
         for line in ["plan m", "plan --out saved.json m", "plan --format json m", "reconcile m"] {
             let run = folder.run(line);
             assert_eq!(run.code, 1, "{line} with {file}\n{}", run.all());
-            let said = run.err.contains("ERR_EDGEWRIGHT_UNREADABLE") && run.err.contains("[m/key.yaml:4:20]");
+            let said = run.err.contains(&format!("ERR_EDGEWRIGHT_{code}")) && run.err.contains("[m/key.yaml:4:20]");
             assert!(said && run.out.contains("ak_"), "{line} with {file}\n{}", run.all());
         }
     }

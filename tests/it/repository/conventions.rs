@@ -38,7 +38,7 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 20] = [
+const NAMES_MODULES: [(&str, &[&str]); 21] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     (
         "src/server/resources/endpoint.rs",
@@ -69,6 +69,8 @@ const NAMES_MODULES: [(&str, &[&str]); 20] = [
     ("src/plan/behaviour/unrouted.rs", &["backend"]),
     ("src/plan/behaviour/wording.rs", &["backend"]),
     ("src/routing/behaviour/fate.rs", &["backend", "tls_termination"]),
+    // An IP restriction restricts as the module does.
+    ("src/plan/exposure/opened_unrouted.rs", &["ip_restriction"]),
     // A replay shows both as sides of a change, and not as changed modules.
     ("src/routing/replay/tally.rs", &["backend", "tls_termination"]),
     // What a route test expects of backends and headers has the names of modules.
