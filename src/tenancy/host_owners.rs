@@ -25,10 +25,11 @@ pub(super) type Address = (String, u16);
 
 /// Whether a source may serve a host that an edge has. Of several edges with the host, the one with the last of these counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum HostConsent {
+pub(super) enum HostConsent {
     /// The edge is its own.
     Own,
-    /// The edge delegates all of its paths to the source, which can have the host on other ports.
+    /// The edge delegates all of its paths to the source, which can have the host on other ports, or is of a source that hands
+    /// the host over.
     Given,
     /// No source owns the edge, so nobody can consent.
     Unowned,
@@ -57,7 +58,12 @@ struct HostOwner<'s> {
     consent: HostConsent,
 }
 
-impl HostOwner<'_> {
+impl<'s> HostOwner<'s> {
+    /// The edge, with the hostport that it has of a host.
+    fn with_hostport(&self, host: &str) -> (&'s Entry, String) {
+        (self.entry, format!("{host}:{}", self.port))
+    }
+
     fn is_closed(&self) -> bool {
         self.consent >= HostConsent::Unowned
     }
@@ -74,12 +80,12 @@ pub(super) struct HostOwners<'s> {
 }
 
 impl<'s> HostOwners<'s> {
-    /// Indexes the hosts of a state. `is_own` tells the edges of the source, or of none, and `uncounted` what of an edge does not
-    /// count.
+    /// Indexes the hosts of a state. `standing` tells the consent of edges that are not asked for it, such as those of the source, or
+    /// of none, and `uncounted` what of an edge does not count.
     pub(super) fn new(
         snapshot: &'s Snapshot,
         source: Option<&str>,
-        is_own: &dyn Fn(&Entry) -> bool,
+        standing: &dyn Fn(&Entry) -> Option<HostConsent>,
         uncounted: &dyn Fn(&Entry, &HttpsEdge) -> HashSet<Address>,
     ) -> Self {
         let (mut served, mut hosts) = (HashMap::new(), HashMap::new());
@@ -88,7 +94,7 @@ impl<'s> HostOwners<'s> {
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
-            let consent = if is_own(entry) { HostConsent::Own } else { HostConsent::from_entry(entry, edge, source) };
+            let consent = standing(entry).unwrap_or_else(|| HostConsent::from_entry(entry, edge, source));
             let uncounted = uncounted(entry, edge);
             for (_, _, (host, port)) in edge.addresses().filter(|(_, _, address)| !uncounted.contains(address)) {
                 let server = HostOwner { entry, port, consent };
@@ -106,13 +112,21 @@ impl<'s> HostOwners<'s> {
 
     /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
     pub(super) fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
-        // Whoever has the hostport has all of its requests already.
-        let (server, host) = match self.served.get(added) {
+        match self.served.get(added) {
+            // Whoever has the hostport has all of its requests already.
             Some(server) if server.consent == HostConsent::Own => None,
-            Some(server) => Some((server, added.0.clone())),
-            None => self.closed_above(added).or_else(|| self.closed_below(&added.0)),
-        }?;
-        Some((server.entry, format!("{host}:{}", server.port)))
+            Some(server) => Some(server.with_hostport(&added.0)),
+            None => {
+                let closed = self.closed_above(added).or_else(|| self.closed_below(&added.0));
+                closed.map(|(server, host)| server.with_hostport(&host))
+            }
+        }
+    }
+
+    /// The edge that has the host of a hostport which is handed over, or a wildcard above it, and does not consent. Hosts below a
+    /// wildcard were below it before.
+    pub(super) fn rival_of_received(&self, received: &Address) -> Option<(&'s Entry, String)> {
+        self.closed_above(received).map(|(server, host)| server.with_hostport(&host))
     }
 
     /// The edge that has an added host or a wildcard above it, and does not consent. All of them are asked, unless a wildcard of the

@@ -10,17 +10,22 @@
 //! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and so is one
 //! with `docs.example.com:80`. If `docs` has `docs.example.com:443`, an edge of `guides` with `*.example.com:80` is refused.
 //!
-//! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
+//! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first. But a
+//! source that takes an edge over adds its hosts: the former source consents to that, and nobody else has.
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
+use std::iter::once;
+use std::sync::Arc;
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegated_prefix::{WHOLE, consent_to_ask_for};
-use super::host_owners::{Address, HostOwners, delegates_all};
+use super::host_owners::{Address, HostConsent, HostOwners, delegates_all};
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
-use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
+use crate::model::host_pattern::wider;
+use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::syntax::text::printable;
 
 /// The hostports that an edge does not have yet, with their places in the list.
@@ -94,7 +99,7 @@ fn addresses(edge: &HttpsEdge) -> impl Iterator<Item = Address> {
 fn added_faults<'s>(
     (edge, former): (&HttpsEdge, Option<&HttpsEdge>),
     (source, name): (Option<&str>, &str),
-    rival: impl Fn(&Address) -> Option<(&'s Entry, String)>,
+    mut rival: impl FnMut(&Address) -> Option<(&'s Entry, String)>,
 ) -> impl Iterator<Item = Fault> {
     let added = added(edge, former).into_iter();
     added.filter_map(move |(index, text, address)| Some(fault(index, text, &rival(&address)?, source, name)))
@@ -137,18 +142,71 @@ pub(super) fn is_own(entry: &Entry, source: &str, is_declared: &dyn Fn(&Key) -> 
     }
 }
 
-/// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge had before
-/// is not judged: nobody can tell from the store who had it first. `is_declared` tells the edges that the source declares.
-pub(crate) fn hostport_faults<'a>(
+/// Whose the hosts are that edges of a plan add.
+struct PlannedHosts<'s> {
+    snapshot: &'s Snapshot,
+    source: &'s str,
+    /// Tells the edges that the source has or takes over.
+    is_own: &'s dyn Fn(&Entry) -> bool,
+    /// The hostports of edges of the source.
+    held: HashSet<Address>,
+    /// The hostports of edges that it takes over, with the sources that hand these over.
+    received: HashMap<Address, &'s str>,
+    /// The owners of hosts: without what others hand over, and for each source that does. With that, all edges of this source
+    /// consent.
+    owners: HashMap<Option<&'s str>, HostOwners<'s>>,
+}
+
+impl<'s> PlannedHosts<'s> {
+    fn new(snapshot: &'s Snapshot, source: &'s str, is_own: &'s dyn Fn(&Entry) -> bool) -> Self {
+        let (mut held, mut received): (HashSet<Address>, HashMap<_, _>) = (HashSet::default(), HashMap::new());
+        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| is_own(entry)) {
+            yield_to_requests();
+            let Some((edge, owner)) = entry.spec_as::<HttpsEdge>().zip(entry.source()) else { continue };
+            match owner == source {
+                true => held.extend(addresses(edge)),
+                false => received.extend(addresses(edge).map(|address| (address, owner))),
+            }
+        }
+        Self { snapshot, source, is_own, held, received, owners: HashMap::new() }
+    }
+
+    /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
+    fn rival(&mut self, added: &Address) -> Option<(&'s Entry, String)> {
+        // Hosts of the source move between its edges.
+        if self.held.contains(added) {
+            return None;
+        }
+        let (snapshot, source, is_own) = (self.snapshot, self.source, self.is_own);
+        let (host, port) = added;
+        // A wildcard that is handed over has the requests for hosts below it.
+        let mut at_or_above = once(host.clone()).chain(wider(host));
+        let giver = at_or_above.find_map(|host| self.received.get(&(host, *port)).copied());
+        let standing = |entry: &Entry| match entry.source() {
+            Some(owner) if owner != source && (is_own(entry) || Some(owner) == giver) => Some(HostConsent::Given),
+            _ => is_own(entry).then_some(HostConsent::Own),
+        };
+        let index = || HostOwners::new(snapshot, Some(source), &standing, &|_, _| HashSet::default());
+        let owners = self.owners.entry(giver).or_insert_with(index);
+        match self.received.contains_key(added) {
+            true => owners.rival_of_received(added),
+            false => owners.rival(added),
+        }
+    }
+}
+
+/// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge of the source, or
+/// of none, had before is not judged: nobody can tell from the store who had it first. `is_own` tells the edges that the source
+/// has or takes over.
+fn added_by<'a>(
     edges: impl Iterator<Item = &'a Desired>,
     snapshot: &Snapshot,
     source: &str,
-    is_declared: &dyn Fn(&Key) -> bool,
+    is_own: &dyn Fn(&Entry) -> bool,
 ) -> Vec<(Key, Fault)> {
     let mut found = Vec::new();
-    let is_own = |entry: &Entry| is_own(entry, source, is_declared);
-    let owners = LazyCell::new(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| HashSet::default()));
-    let held = LazyCell::new(|| hostports_of(snapshot, source, &|_| true));
+    let mut hosts: Option<PlannedHosts<'_>> = None;
+    let is_received = |entry: &Entry| entry.source().is_some_and(|owner| owner != source) && is_own(entry);
     for wanted in edges {
         yield_to_requests();
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
@@ -158,15 +216,44 @@ pub(crate) fn hostport_faults<'a>(
             rival.is_owned_by(SURROUNDING_OWNER) && edge.required_modules.is_none() && delegates
         };
         let rival = |address: &Address| {
-            // Hosts of the source move between its edges.
-            let rival = if held.contains(address) { None } else { owners.rival(address) };
-            rival.filter(|(rival, _)| !may_have_consent(rival))
+            let hosts = hosts.get_or_insert_with(|| PlannedHosts::new(snapshot, source, is_own));
+            hosts.rival(address).filter(|(rival, _)| !may_have_consent(rival))
         };
-        let former = stored_edge(snapshot, &wanted.key);
-        let faults = added_faults((edge, former), (Some(source), wanted.claim.name.as_str()), rival);
+        let kept = snapshot.get(&wanted.key).filter(|entry| !is_received(entry));
+        let kept = kept.and_then(|entry| entry.spec_as::<HttpsEdge>());
+        let faults = added_faults((edge, kept), (Some(source), wanted.claim.name.as_str()), rival);
         found.extend(faults.map(|fault| (wanted.key.clone(), fault)));
     }
     found
+}
+
+/// Returns a fault for each hostport that an edge of a plan adds and that overlaps with one of another source. `is_declared` tells
+/// the edges that the source declares.
+pub(crate) fn hostport_faults<'a>(
+    edges: impl Iterator<Item = &'a Desired>,
+    snapshot: &Snapshot,
+    source: &str,
+    is_declared: &dyn Fn(&Key) -> bool,
+) -> Vec<(Key, Fault)> {
+    added_by(edges, snapshot, source, &|entry: &Entry| is_own(entry, source, is_declared))
+}
+
+/// Returns a fault for each hostport that a source receives with edges, as far as these are among the keys, and to which others
+/// than their present source have not consented.
+pub(crate) fn received_hostports<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    snapshot: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let received = keys.filter(|key| key.kind == Kind::HttpsEdge).filter_map(|key| {
+        let spec = Arc::clone(snapshot.get(key)?.spec());
+        // Without manifests, it has no name in them.
+        Some(Desired::new(key.clone(), spec, Arc::new(Claim::new(source, ""))))
+    });
+    let received: Vec<Desired> = received.collect();
+    let keys: BTreeSet<&Key> = received.iter().map(|wanted| &wanted.key).collect();
+    let is_own = |entry: &Entry| entry.is_owned_by(source) || keys.contains(&entry.key);
+    added_by(received.iter(), snapshot, source, &is_own)
 }
 
 /// Returns a fault for each edge of a source, or of none, that gets a hostport between two states that overlaps with one of
@@ -185,7 +272,8 @@ pub(crate) fn retaken_hostports<'k>(
         let added = if is_own(entry) { added(edge, stored_edge(before, &entry.key)) } else { Vec::new() };
         added.into_iter().map(|(_, _, address)| address).collect()
     };
-    let owners = LazyCell::new(|| HostOwners::new(after, source, &is_own, &retaken));
+    let standing = |entry: &Entry| is_own(entry).then_some(HostConsent::Own);
+    let owners = LazyCell::new(|| HostOwners::new(after, source, &standing, &retaken));
     let stays = |entry: &Entry| after.get(&entry.key).is_none_or(|now| is_own(now));
     let held = LazyCell::new(|| source.map(|source| hostports_of(before, source, &stays)).unwrap_or_default());
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
@@ -205,20 +293,18 @@ pub(super) fn added_hostport_fault(
     edge: &HttpsEdge,
     former: Option<&HttpsEdge>,
 ) -> Option<Fault> {
-    let is_own = |entry: &Entry| entry.source() == source;
-    let owners = LazyCell::new(|| HostOwners::new(current, source, &is_own, &|_, _| HashSet::default()));
+    let standing = |entry: &Entry| (entry.source() == source).then_some(HostConsent::Own);
+    let owners = LazyCell::new(|| HostOwners::new(current, source, &standing, &|_, _| HashSet::default()));
     added_faults((edge, former), (source, ""), |address| owners.rival(address)).next()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Claim, Id, Operation};
+    use crate::model::{Id, Operation};
 
     /// A state with edges: their IDs, their sources, and their hostports.
     fn state(edges: &[(&str, Option<&str>, &str)]) -> Snapshot {

@@ -48,7 +48,7 @@ mod write_consent;
 
 pub(crate) use closed_hosts::closed_hosts;
 pub(crate) use delegation::not_admitted;
-pub(crate) use hostports::{concern_others, retaken_hostports};
+pub(crate) use hostports::{concern_others, received_hostports, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub use source_scope::{Adoption, SourceScope};
 pub(crate) use write_consent::refused_write;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::gateway::{Gateway, document, edge, reconciliation, shop};
 use crate::security::scoped_keys::refused;
-use crate::support::manifests::edge_with;
+use crate::support::{manifests::edge_with, server::Answer};
 
 /// The consent of an edge to all of `team-b`.
 const CONSENT: &str = ", delegates_to: [{source: team-b, path_prefix: /}]";
@@ -227,6 +227,73 @@ fn whoever_takes_an_edge_over_is_told_what_it_closes_and_nothing_of_that_edge() 
     let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-c", &files));
     refused(&answer, 201, &["HttpsEdge `store` no longer leaves hosts", "`x.c.example.com:80` of source `team-b`"]);
     assert!(!answer.text.contains("443` of source `team-a`"), "{}", answer.text);
+}
+
+/// What `team-c` gets for taking the edge `mine` of `team-b` over, which offers it, and for other edges.
+fn c_takes(gateway: &Gateway, host: &str, more: &[Value]) -> Answer {
+    // What does not exist yet is not offered.
+    for manifest in [edge("mine", host), mine("transfer_to: team-c", &[host], "")] {
+        let offered = gateway.b_applies(&[edge("kept", "*.kept.example.com:443"), manifest]);
+        assert!(matches!(offered.status, 200 | 201), "{}", offered.text);
+    }
+    let files = [&[mine("transfer_from: team-b", &[host], "")][..], more].concat();
+    gateway.server.call("POST", "/reconciliations", reconciliation("team-c", &files))
+}
+
+#[test]
+fn an_edge_that_is_taken_over_needs_the_consent_of_the_wildcards_above_it_for_its_new_source() {
+    let set = || document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    let both = "{source: team-b, path_prefix: /}, {source: team-c, path_prefix: /}";
+    let both = format!(", delegates_to: [{both}]");
+    let required = [set(), shop(&format!("{both}, required_modules: [zip]"))];
+    let words = ["NOT_DELEGATED", "`*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`"];
+    for (host, files) in [
+        ("x.shop.example.com:443", &[shop(CONSENT)][..]),
+        ("x.shop.example.com:80", &[shop("")][..]),
+        ("*.d.shop.example.com:443", &[shop(CONSENT)][..]),
+        ("x.shop.example.com:443", &required[..]),
+    ] {
+        let gateway = Gateway::new();
+        gateway.apply("team-a", &[shop(CONSENT)]);
+        assert_eq!(gateway.b_applies(&[edge("mine", host)]).status, 201);
+        gateway.apply("team-a", files);
+        refused(&c_takes(&gateway, host, &[]), 409, &words);
+        gateway.apply("team-a", &[shop(&both)]);
+        let taken = c_takes(&gateway, host, &[]);
+        assert_eq!(taken.status, 201, "{host}: {}", taken.text);
+    }
+}
+
+#[test]
+fn whoever_offers_an_edge_consents_with_all_of_its_own_edges_and_to_nothing_else() {
+    let (host, words) = ("x.kept.example.com:443", ["NOT_DELEGATED", "of HttpsEdge `kept` of source `team-b`"]);
+    let gateway = Gateway::new();
+    for more in ["y.kept.example.com:443", "x.kept.example.com:80"] {
+        refused(&c_takes(&gateway, host, &[edge("more", more)]), 409, &words);
+    }
+    // It has the requests for hosts below a wildcard that it receives.
+    let (wildcard, below) = ("*.x.kept.example.com:443", edge("more", "y.x.kept.example.com:443"));
+    for (host, more) in [(host, &[][..]), (wildcard, &[below][..])] {
+        let gateway = Gateway::new();
+        let taken = c_takes(&gateway, host, more);
+        assert_eq!(taken.status, 201, "{host}: {}", taken.text);
+    }
+}
+
+#[test]
+fn a_transfer_warns_about_hosts_that_their_owners_have_not_left_to_the_new_source() {
+    let transfer = || Some(json!({"from": "team-b", "to": "team-c", "resources": ["HttpsEdge/mine"]}));
+    let (theirs, own) = ("*.d.shop.example.com:443", "x.kept.example.com:443");
+    for (host, is_told) in [(theirs, true), (own, false)] {
+        let gateway = Gateway::new();
+        gateway.apply("team-a", &[shop(CONSENT)]);
+        let files = [edge("kept", "*.kept.example.com:443"), edge("mine", host)];
+        assert_eq!(gateway.b_applies(&files).status, 201);
+        let moved = gateway.server.call("POST", "/transfers", transfer());
+        let told = moved.text.contains("source `team-c` gets a host with HttpsEdge mine")
+            && moved.text.contains("`*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`");
+        assert_eq!((moved.status, told), (201, is_told), "{}", moved.text);
+    }
 }
 
 #[test]
