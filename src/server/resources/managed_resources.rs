@@ -148,7 +148,12 @@ impl WriteCheck {
     }
 
     /// Returns what to warn of, or why a source does not allow the request.
-    pub(super) fn check(&self, current: &Snapshot, operations: &[Operation]) -> Result<Vec<String>, Fault> {
+    pub(super) fn check(
+        &self,
+        caller: &Caller,
+        current: &Snapshot,
+        operations: &[Operation],
+    ) -> Result<Vec<String>, Fault> {
         let writes = owned_writes(current, operations);
         let is_of = |write: &OwnedWrite, name: &str| write.source.trim() == name;
         // The history has the header, so it must be true.
@@ -167,7 +172,9 @@ impl WriteCheck {
         for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation, sees_all)) {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
-            if !self.is_suspended(&claim.source) {
+            // The emergency is one of the edge's owner, who alone lifts it.
+            let may_lift = caller.scope.as_ref().is_none_or(|scope| scope.may_apply(&claim.source));
+            if !(may_lift && self.is_suspended(&claim.source)) {
                 let (edge, source) = (subject(current, edge), printable(&claim.source));
                 let message = format!("{edge} of source `{source}` requires its `{module}` module on every route");
                 let help = "omit the module from the request, or change `required_modules` in the edge's manifest";

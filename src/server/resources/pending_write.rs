@@ -143,7 +143,7 @@ impl PendingWrite {
                 .map_err(|fault| caller.refused(fault))?;
             conflict.map_or(Ok(()), Err)?;
             note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
-            warnings = self.owned.check(current, &operations).map_err(ApiError::new)?;
+            warnings = self.owned.check(caller, current, &operations).map_err(ApiError::new)?;
             before = current.get(&self.key).cloned();
             self.precondition.check(|| match self.slot {
                 Some(slot) => render_module(&app.served.base_urls, visibility, current, &self.key, slot),

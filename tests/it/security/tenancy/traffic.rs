@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::gateway::{
     Gateway, SHOP_CHAIN, SHOP_KEY, WILDCARD_CHAIN, WILDCARD_KEY, document, edge, pem, reconciliation, shop,
 };
-use crate::security::scoped_keys::refused;
-use crate::support::manifests::edge_with;
+use crate::security::scoped_keys::{key, refused};
+use crate::support::{manifests::edge_with, server::Server};
 
 /// The warning about the edge `shop`.
 const WITHOUT_CERTIFICATE: &str =
@@ -274,6 +274,26 @@ fn required_by_rollback(gateway: &Gateway) {
         let answer = gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back));
         refused(&answer, 409, &["REQUIRED_MODULE"]);
     }
+}
+
+#[test]
+fn only_who_may_apply_the_source_of_an_edge_lifts_its_requirement_while_it_is_suspended() {
+    let set = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: zip}\nspec: {compression: {enabled: true}}\n---\n";
+    let consent = "delegates_to: [{source: docs, path_prefix: /docs/}], required_modules: [zip]";
+    let edge = edge_with("shop", &format!("{{hostports: ['shop.example.com:443'], {consent}}}"));
+    let server = Server::following("shop", &format!("{set}{edge}"));
+    let page = document("HttpsEdgeRoute", "page", "{edge: shop, match_type: path_prefix, match: /docs/}");
+    assert_eq!(server.call("POST", "/reconciliations", reconciliation("docs", &[page])).status, 201);
+    let edge = server.call("GET", "/edges/https?source=shop", None).str("/https_edges/0/id").to_owned();
+    let routes = server.call("GET", &format!("/edges/https/{edge}/routes"), None);
+    let path = format!("/edges/https/{edge}/routes/{}/compression", routes.str("/routes/0/id"));
+    let [docs, both] = [json!(["docs"]), json!(["docs", "shop"])].map(|apply| key(&server, json!({"apply": apply})).1);
+    let delete = |token: &str| server.call_as(token, "DELETE", &path, None);
+    refused(&delete(&both), 409, &["REQUIRED_MODULE"]);
+    let suspended = server.call("POST", "/sources/shop/suspend", Some(json!({"reason": "an incident"})));
+    assert_eq!(suspended.status, 200, "{}", suspended.text);
+    refused(&delete(&docs), 409, &["REQUIRED_MODULE"]);
+    assert_eq!(delete(&both).status, 204);
 }
 
 pub(super) fn certificate(gateway: &Gateway) {
