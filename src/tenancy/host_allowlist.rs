@@ -2,6 +2,7 @@
 
 use foldhash::HashSet;
 
+use super::hostports::added;
 use crate::model::host_pattern::covers;
 use crate::model::traffic::host_name;
 use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot};
@@ -23,9 +24,10 @@ pub(super) fn unowned_edge<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s H
     current.get(key).filter(|entry| entry.claim.is_none())?.spec_as::<HttpsEdge>()
 }
 
-/// Returns the first host that an operation takes and that is not listed: a new one of an edge, one of an edge that gets
-/// another source or its first one, or one of an edge without a source of which a route is added, changed or adopted. An empty
-/// list has all hosts.
+/// Returns the first host that an operation takes or changes and that is not listed. An empty list has all hosts.
+///
+/// An edge of a source is judged by the hosts that it adds, and by all if it gets another source. On an edge without a source, an
+/// operation changes what all of its hosts serve, and so does one on a route there, unless a source gives its own route up.
 pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
     if hosts.is_empty() {
         return None;
@@ -34,22 +36,38 @@ pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Op
     let first = |edge: &HttpsEdge| unlisted(edge, hosts).next().map(|(_, _, host)| host);
     match (key.kind, operation) {
         (Kind::HttpsEdge, Operation::Create { spec, .. }) => first(spec.as_any().downcast_ref::<HttpsEdge>()?),
-        (Kind::HttpsEdge, Operation::Patch { spec, fields, .. }) if fields.iter().any(|field| field == "hostports") => {
-            let former = current.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
-            let former = former.into_iter().flat_map(|edge| edge.addresses());
-            let known: HashSet<String> = former.map(|(_, _, (host, _))| host).collect();
-            let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
-            unlisted(edge, hosts).map(|(_, _, host)| host).find(|host| !known.contains(host))
+        (Kind::HttpsEdge, Operation::Patch { spec, fields, .. }) => {
+            let is_hostports = |field: &String| field == "hostports";
+            let edge = spec.as_any().downcast_ref::<HttpsEdge>().filter(|_| fields.iter().any(is_hostports));
+            match unowned_edge(current, key) {
+                Some(former) if !fields.iter().all(is_hostports) => first(former).or_else(|| first(edge?)),
+                // Without the others, its hosts stay as they are.
+                Some(former) => moved_host(hosts, edge?, former).or_else(|| moved_host(hosts, former, edge?)),
+                None => {
+                    let former = current.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
+                    let former = former.into_iter().flat_map(|edge| edge.addresses());
+                    let known: HashSet<String> = former.map(|(_, _, (host, _))| host).collect();
+                    unlisted(edge?, hosts).map(|(_, _, host)| host).find(|host| !known.contains(host))
+                }
+            }
         }
         (Kind::HttpsEdge, Operation::Claim { claim: Some(claim), .. }) => {
             let taken = current.get(key).filter(|entry| entry.source() != Some(claim.source.as_str()))?;
             first(taken.spec_as::<HttpsEdge>()?)
         }
+        (Kind::HttpsEdge, _) => first(unowned_edge(current, key)?),
         // These only leave requests to others.
-        (Kind::HttpsEdgeRoute, Operation::Delete { .. } | Operation::Claim { claim: None, .. }) => None,
+        (Kind::HttpsEdgeRoute, Operation::Claim { claim: None, .. }) => None,
+        (Kind::HttpsEdgeRoute, Operation::Delete { .. }) if current.get(key)?.claim.is_some() => None,
         (Kind::HttpsEdgeRoute, _) => first(unowned_edge(current, &key.parent_key()?)?),
         _ => None,
     }
+}
+
+/// The first host of an edge that is not listed, of the hostports that another list of hostports does not have.
+fn moved_host(hosts: &[String], edge: &HttpsEdge, other: &HttpsEdge) -> Option<String> {
+    let moved: HashSet<String> = added(edge, Some(other)).into_iter().map(|(_, _, (host, _))| host).collect();
+    unlisted(edge, hosts).map(|(_, _, host)| host).find(|host| moved.contains(host))
 }
 
 #[cfg(test)]
@@ -60,6 +78,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::model::kind::https_edge_route::MatchType;
     use crate::model::{Claim, HttpsEdgeRoute, Id};
 
     fn edge(hostports: &[&str]) -> Arc<HttpsEdge> {
@@ -67,9 +86,39 @@ mod tests {
         Arc::new(HttpsEdge { hostports, ..HttpsEdge::default() })
     }
 
+    fn key(id: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(id))
+    }
+
+    fn route_key(edge: &str, id: &str) -> Key {
+        Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id))
+    }
+
     fn create(id: &str, hostport: &str, claim: Option<Claim>) -> Operation {
-        let key = Key::new(Kind::HttpsEdge, Id::new(id));
-        Operation::Create { key, spec: edge(&[hostport]), claim: claim.map(Arc::new), token: None }
+        Operation::Create { key: key(id), spec: edge(&[hostport]), claim: claim.map(Arc::new), token: None }
+    }
+
+    fn create_route(edge: &str, id: &str, text: &str, claim: Option<Claim>) -> Operation {
+        let match_type = Some(MatchType::PathPrefix);
+        let spec = Arc::new(HttpsEdgeRoute { match_type, r#match: text.into(), ..HttpsEdgeRoute::default() });
+        Operation::Create { key: route_key(edge, id), spec, claim: claim.map(Arc::new), token: None }
+    }
+
+    fn patch(id: &str, hostports: &[&str], field: &str) -> Operation {
+        Operation::Patch { key: key(id), spec: edge(hostports), fields: vec![field.to_owned()] }
+    }
+
+    fn delete(key: Key) -> Operation {
+        Operation::Delete { key, with_children: true }
+    }
+
+    /// What a key with hosts may not do to a state.
+    fn assert_unlisted(current: &Snapshot, cases: &[(Operation, Option<&str>)]) {
+        for (operation, expected) in cases {
+            let listed = ["docs.example.com".to_owned(), "*.docs.example.com".to_owned()];
+            assert_eq!(unlisted_host(&listed, current, operation).as_deref(), *expected, "{operation}");
+            assert_eq!(unlisted_host(&[], current, operation), None);
+        }
     }
 
     fn claim() -> Claim {
@@ -85,46 +134,69 @@ mod tests {
             create("edghts_offered", "a.docs.example.com:443", Some(Claim::new("team", "y"))),
         ];
         let current = Snapshot::default().apply(&stored, Timestamp::UNIX_EPOCH).unwrap().0;
-        let key = |id: &str| Key::new(Kind::HttpsEdge, Id::new(id));
-        let patch = |hostports: &[&str], field: &str| Operation::Patch {
-            key: key("edghts_own"),
-            spec: edge(hostports),
-            fields: vec![field.to_owned()],
-        };
-        let route_key = |edge: &str| Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1"));
-        let route = |edge: &str| Operation::create(route_key(edge), Arc::new(HttpsEdgeRoute::default()));
+        let route = |edge: &str| Operation::create(route_key(edge, "edghtsrt_1"), Arc::new(HttpsEdgeRoute::default()));
         let changed = |edge: &str| Operation::Patch {
-            key: route_key(edge),
+            key: route_key(edge, "edghtsrt_1"),
             spec: Arc::new(HttpsEdgeRoute::default()),
             fields: vec!["description".to_owned()],
         };
-        let claimed =
-            |edge: &str, claim: Option<Claim>| Operation::Claim { key: route_key(edge), claim: claim.map(Arc::new) };
-        let deleted = |edge: &str| Operation::Delete { key: route_key(edge), with_children: false };
+        let claimed = |edge: &str, claim: Option<Claim>| Operation::Claim {
+            key: route_key(edge, "edghtsrt_1"),
+            claim: claim.map(Arc::new),
+        };
         let adopted = |id: &str| Operation::Claim { key: key(id), claim: Some(Arc::new(claim())) };
-        for (operation, expected) in [
+        let cases = [
             (create("edghts_new", "Billing.example.com:443", Some(claim())), Some("billing.example.com")),
             (create("edghts_new", "a.docs.example.com:443", Some(claim())), None),
             (create("edghts_new", "*.docs.example.com:443", None), None),
-            (patch(&["old.example.com:8443", "docs.example.com:443"], "hostports"), None),
-            (patch(&["old.example.com:443", "new.example.com:443"], "hostports"), Some("new.example.com")),
-            (patch(&["new.example.com:443"], "description"), None),
+            (patch("edghts_own", &["old.example.com:8443", "docs.example.com:443"], "hostports"), None),
+            (
+                patch("edghts_own", &["old.example.com:443", "new.example.com:443"], "hostports"),
+                Some("new.example.com"),
+            ),
+            (patch("edghts_own", &["new.example.com:443"], "description"), None),
             (route("edghts_free"), Some("free.example.com")),
             (route("edghts_own"), None),
             (changed("edghts_free"), Some("free.example.com")),
             (changed("edghts_own"), None),
             (claimed("edghts_free", Some(claim())), Some("free.example.com")),
             (claimed("edghts_free", None), None),
-            (deleted("edghts_free"), None),
             (adopted("edghts_free"), Some("free.example.com")),
             (adopted("edghts_own"), None),
             (adopted("edghts_theirs"), Some("theirs.example.com")),
             (adopted("edghts_offered"), None),
-        ] {
-            let shown = operation.to_string();
-            let listed = ["docs.example.com".to_owned(), "*.docs.example.com".to_owned()];
-            assert_eq!(unlisted_host(&listed, &current, &operation).as_deref(), expected, "{shown}");
-            assert_eq!(unlisted_host(&[], &current, &operation), None);
-        }
+        ];
+        assert_unlisted(&current, &cases);
+    }
+
+    #[test]
+    fn what_changes_an_edge_without_a_source_counts_for_all_of_its_hosts() {
+        let (theirs, own) = ("b.example.com:443", "b.docs.example.com:443");
+        let both = Operation::create(key("edghts_both"), edge(&[theirs, own]));
+        let routes = [("edghtsrt_free", "/free/", None), ("edghtsrt_own", "/own/", Some(claim()))];
+        let [free_route, own_route] = routes.map(|(id, text, claim)| create_route("edghts_both", id, text, claim));
+        let stored = [both, create("edghts_own", "old.example.com:443", Some(claim())), free_route, own_route];
+        let current = Snapshot::default().apply(&stored, Timestamp::UNIX_EPOCH).unwrap().0;
+        let slot = Kind::HttpsEdge.info().slots.first().unwrap();
+        let without_module = |id: &str| Operation::DeleteModule { host: key(id), slot };
+        let hostports = |hostports: &[&str]| patch("edghts_both", hostports, "hostports");
+        let refused = Some("b.example.com");
+        let cases = [
+            (patch("edghts_both", &[], "description"), refused),
+            (patch("edghts_own", &[], "description"), None),
+            (without_module("edghts_both"), refused),
+            (without_module("edghts_own"), None),
+            (delete(key("edghts_both")), refused),
+            (delete(key("edghts_own")), None),
+            (delete(route_key("edghts_both", "edghtsrt_free")), refused),
+            // A source may give up what is its own.
+            (delete(route_key("edghts_both", "edghtsrt_own")), None),
+            (hostports(&[]), refused),
+            (hostports(&[own]), refused),
+            (hostports(&[theirs, own, "b.example.com:80"]), refused),
+            (hostports(&[theirs]), None),
+            (hostports(&[theirs, own, "c.docs.example.com:80"]), None),
+        ];
+        assert_unlisted(&current, &cases);
     }
 }

@@ -103,8 +103,14 @@ pub(super) fn new_host(gateway: &Gateway) {
     let free = format!("/edges/https/{}", made.str("/id"));
     let more = json!({"hostports": ["free.example.com:443", "new.docs.example.com:443"]});
     assert_eq!(call("PATCH", &free, more).status, 409, "it is of `docs`");
-    let port = json!({"hostports": ["free.example.com:8443"]});
-    assert_eq!(call("PATCH", &free, port).status, 200);
+    // It changes for its other hosts, too.
+    let ports = json!({"hostports": ["free.example.com:443", "free.example.com:80"]});
+    for body in [ports, json!({"hostports": []}), json!({"description": "theirs"})] {
+        refused(&call("PATCH", &free, body), 403, &["serve `free.example.com`"]);
+    }
+    let passing = call("PUT", &format!("{free}/tls_termination"), json!({"terminate_at": "upstream"}));
+    refused(&passing, 403, &["serve `free.example.com`"]);
+    refused(&gateway.server.call_as(&docs, "DELETE", &free, None), 403, &["serve `free.example.com`"]);
     let route = json!({"match_type": "path_prefix", "match": "/login/"});
     refused(&call("POST", &format!("{free}/routes"), route.clone()), 403, &["serve `free.example.com`"]);
     let made_route = gateway.server.call("POST", &format!("{free}/routes"), Some(route));
@@ -115,6 +121,7 @@ pub(super) fn new_host(gateway: &Gateway) {
         403,
         &["serve `free.example.com`"],
     );
+    refused(&gateway.server.call_as(&docs, "DELETE", &route, None), 403, &["serve `free.example.com`"]);
     let text = format!("{{edge: {}, match_type: path_prefix, match: /login/}}", made.str("/id"));
     let text = document("HttpsEdgeRoute", "login", &text)["text"].as_str().unwrap().to_owned();
     let text = text.replace("name: login", &format!("name: login, id: {}", made_route.str("/id")));
