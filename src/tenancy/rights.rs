@@ -165,7 +165,13 @@ impl OperationCheck<'_> {
                 self.current.children(key).try_for_each(|child| match (child.source(), &entry.claim) {
                     // A route without a source belongs to its edge.
                     (None, Some(_)) => Ok(()),
-                    (source, _) => self.check_write(child.key.kind, source, WriteAction::Delete),
+                    (source, _) => {
+                        let permitted = self.check_write(child.key.kind, source, WriteAction::Delete);
+                        permitted.map_err(|denied| match denied {
+                            Denied::Source(_, source) => Denied::Source(format!("delete {} of", child.key), source),
+                            other => other,
+                        })
+                    }
                 })
             }
             Operation::PutModule { slot, .. } => self.check_secret(entry, slot),

@@ -11,6 +11,7 @@ use std::{collections::VecDeque, sync::Arc};
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::cycles::find_cycles;
+use super::transfer::TransferState;
 use crate::manifest::load::declaration::Declaration;
 use crate::model::key::derived_id;
 use crate::model::{AnyResource, Code, Diagnostic, Entry, Fault, FaultTarget, Id, JsonError, Key, Kind, Snapshot};
@@ -237,8 +238,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                 continue;
             }
             match known.snapshot.get(&key) {
-                // Different immutable content makes it another resource.
-                Some(entry) if !it.fits(entry) => {
+                // Different immutable content makes it another resource. If it is another source's, nobody can adopt it anyway.
+                Some(entry) if !it.fits(entry) && !self.is_of_another(it, entry) => {
                     self.change(index).fault = Some(immutable_error(known, it, entry));
                 }
                 Some(entry) => self.take_entry(index, it, entry.as_ref()),
@@ -267,6 +268,12 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                 }
             }
         }
+    }
+
+    /// Whether another source has a resource and does not hand it over.
+    fn is_of_another(&self, it: &DeclaredResource<'_>, entry: &Entry) -> bool {
+        let state = it.declaration.transfer.state(self.known.source, entry.claim.as_deref());
+        matches!(state, TransferState::Conflict(_))
     }
 
     /// The resource with a stated ID below another parent.

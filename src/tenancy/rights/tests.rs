@@ -114,7 +114,10 @@ fn a_scope_reaches_the_resources_of_its_sources() {
 #[test]
 fn children_and_parents_of_others_are_out_of_reach() {
     // The edge is of `shop`, but one of its routes is not.
-    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &[delete(edge("edghts_shop"))]), NO);
+    let rights = Rights { scope: &shop(), origin: ChangeOrigin::Plan, stated: &BTreeSet::new() };
+    let denied = Denied::Source("delete HttpsEdgeRoute edghtsrt_1 of".to_owned(), "identity".to_owned());
+    let edge_of_shop = edge("edghts_shop");
+    assert_eq!(rights.check(&world(), &[delete(edge_of_shop.clone())]), Err((edge_of_shop, denied)));
     let on = |edge: &str| [create(route(edge, "edghtsrt_new"), Some("shop"))];
     assert_eq!(allowed(shop(), ChangeOrigin::Plan, &on("edghts_shop")), Ok(()));
     assert_eq!(allowed(shop(), ChangeOrigin::Plan, &on("edghts_identity")), NO);

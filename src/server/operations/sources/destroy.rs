@@ -96,9 +96,11 @@ fn attempt(
         return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
-        permit(&request.admit(current, Path::root(), &destroy.source)?, &planned, current)?;
+        let admitted = request.admit(current, Path::root(), &destroy.source)?;
         let followed = followed(registry, &destroy.source);
+        // As in a dry run. They name what others have in the resources, which nobody may delete with them.
         check_refusals(followed.iter().chain(planned.plan.iter().flat_map(|plan| &plan.refusals)))?;
+        permit(&admitted, &planned, current)?;
         request.check_expected(&planned, None)?;
         Ok::<_, ApiError>(planned)
     };

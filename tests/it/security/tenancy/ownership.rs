@@ -1,8 +1,10 @@
 //! Whose a resource is: names and IDs, and how it changes hands, is deleted or comes back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::gateway::{AUTHORITY, Gateway, SHOP_CHAIN, SHOP_KEY, document, edge, pem, reconciliation, shop};
+use super::gateway::{
+    AUTHORITY, Gateway, SHOP_CHAIN, SHOP_KEY, WILDCARD_CHAIN, WILDCARD_KEY, document, edge, pem, reconciliation, shop,
+};
 use crate::security::scoped_keys::refused;
 use crate::support::manifests::edge_with;
 
@@ -64,6 +66,15 @@ pub(super) fn id(gateway: &Gateway) {
     let path = format!("/edges/https/{id}");
     refused(&gateway.server.call_as(&gateway.b, "PATCH", &path, Some(json!({"hostports": []}))), 403, &["`team-a`"]);
     refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 403, &["`team-a`"]);
+    // Whatever else the resource of the ID is.
+    let theirs = [("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)];
+    gateway.apply("team-a", &[shop(""), pem("TlsCertificate", "shop", &theirs)]);
+    let id = gateway.id("TlsCertificate", "team-a");
+    let other =
+        pem("TlsCertificate", "mine", &[("certificate_pem", WILDCARD_CHAIN), ("private_key_pem", WILDCARD_KEY)]);
+    let text = other["text"].as_str().unwrap().replace("{name: mine}", &format!("{{name: mine, id: {id}}}"));
+    let answer = gateway.b_applies(&[json!({"name": "mine.yaml", "text": text})]);
+    refused(&answer, 409, &["OWNER_CONFLICT", "`team-a`"]);
 }
 
 pub(super) fn transfer(gateway: &Gateway) {
@@ -254,6 +265,23 @@ fn kept_edge(gateway: &Gateway) {
     gateway.apply("team-a", &[other]);
     let left = gateway.server.call("GET", "/tls_certificates?source=team-a", None);
     assert_eq!(left.json["tls_certificates"], json!([]), "{}", left.text);
+}
+
+#[test]
+fn whoever_may_not_delete_routes_of_others_with_an_edge_is_told_which() {
+    let gateway = Gateway::new();
+    let consent = "delegates_to: [{source: team-c, path_prefix: /c/}]";
+    let mine = document("HttpsEdge", "mine", &format!("{{hostports: ['b.example.com:443'], {consent}}}"));
+    assert_eq!(gateway.b_applies(&[mine]).status, 201);
+    gateway.apply("team-c", &[document("HttpsEdgeRoute", "page", "{edge: mine, match_type: path_prefix, match: /c/}")]);
+    let destroy = |body: Value| gateway.server.call_as(&gateway.b, "POST", "/sources/team-b/destroy", Some(body));
+    let dry = destroy(json!({"dry_run": true}));
+    let words = ["IN_USE", "HttpsEdgeRoute mine/page of source `team-c`"];
+    refused(&dry, 200, &words);
+    refused(&destroy(json!({"expect": dry.str("/outcome")})), 409, &words);
+    let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+    let deleted = gateway.server.call_as(&gateway.b, "DELETE", &path, None);
+    refused(&deleted, 403, &["delete HttpsEdgeRoute edghtsrt_", "of source `team-c`"]);
 }
 
 pub(super) fn tls_termination(gateway: &Gateway) {
