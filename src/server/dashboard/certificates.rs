@@ -2,7 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, first_of, first_texts, more, nothing, numbered_pager, resource_link, time};
+use super::elements::{
+    self, Tone, badge, exact_time, first_of, first_texts, more, nothing, numbered_pager, resource_link,
+};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
 use crate::server::gateway_feed::presented::TlsHostports;
@@ -93,7 +95,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
         html! {
             @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
             @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
-            (time(&at, request.now))
+            (exact_time(&at, request.now))
         },
         first_texts(&names, MOST_NAMES),
         html! {

@@ -23,7 +23,7 @@ const CONTEXT: usize = 3;
 pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
     // Nothing has no lines, also if it was all unset.
     let text = |side: Option<&Value>| match yaml(side.cloned()).unwrap_or_default() {
-        unset if unset.trim_end() == "{}" => String::new(),
+        unset if matches!(unset.trim_end(), "{}" | "[]" | "null") => String::new(),
         set => set,
     };
     let (before, after) = (text(before), text(after));
@@ -122,6 +122,8 @@ mod tests {
             let shown = fields(Some(before), Some(after)).into_string();
             assert!(shown.contains("compression:") && !shown.contains("{}"), "{shown}");
         }
+        let emptied = fields(Some(&json!(["a"])), Some(&Value::Null)).into_string();
+        assert!(emptied.contains("- - a") && !emptied.contains("null"), "{emptied}");
     }
 
     #[test]

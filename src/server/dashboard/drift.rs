@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use super::diff;
 use super::elements::{due, file_place, nothing, revision_link, short_value, source_link, time};
 use super::layout::prose;
 use super::page::PageRequest;
@@ -82,7 +83,7 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
             @for field in &drifted.fields {
                 p { @if field.field.is_empty() { "The whole resource" } @else { code { (field.field) } }
                     @if field.removed { " removed" } @else { " changed" }
-                    @if !field.by.is_empty() { " by " b title=(field.by) { (prose(&field.by_name)) } " " (time(&field.at, request.now)) }
+                    @if !field.by.is_empty() { " by " span title=(field.by) { (prose(&field.by_name)) } " " (time(&field.at, request.now)) }
                     @if let Some(revision) = field.revision { ", " (revision_link(request, "revision", revision)) }
                 }
                 (values(field))
@@ -97,16 +98,23 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
     }
 }
 
-/// The value of a field that the source has applied, and the one that others have given it.
+/// The value of a field that the source has applied, and the one that others have given it: on one line, or as a diff.
 fn values(field: &FieldDrift) -> Markup {
     let (mut declared, mut now) = (field.applied.clone(), field.live.clone());
     if declared == now {
         return html! {};
     }
     masking::hide_change(Some(&mut declared), Some(&mut now));
+    let short = short_value(&declared).zip(short_value(&now));
     html! {
-        p { "Declared " (short_value(&declared)) " → now " (short_value(&now))
-            @if field.state == DriftState::Conflict { ". The manifests have changed it since, too." } }
+        @match &short {
+            Some((declared, now)) => p { "Declared " (declared) " → now " (now) },
+            None => {
+                p { "Declared (−) and now (+):" }
+                (diff::fields(Some(&declared), Some(&now)))
+            }
+        }
+        @if field.state == DriftState::Conflict { p { "The manifests have changed it since, too." } }
     }
 }
 

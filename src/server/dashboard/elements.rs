@@ -67,6 +67,14 @@ pub(super) fn time(text: &str, now: Timestamp) -> Markup {
     }
 }
 
+/// A time as an age with the exact time beside it, for pages that people quote. A date is exact enough.
+pub(super) fn exact_time(text: &str, now: Timestamp) -> Markup {
+    let at = text.parse::<Timestamp>().ok().map(|at| at.as_second());
+    let near = at.filter(|at| now.as_second().saturating_sub(*at).abs() < YEAR);
+    let exact = near.and_then(|second| Timestamp::from_second(second).ok());
+    html! { (time(text, now)) @if let Some(at) = exact { " " small { (at.to_string()) } } }
+}
+
 /// How long a state has lasted that began at a time.
 pub(super) fn lasting(since: &str, now: Timestamp) -> Markup {
     let lasted = since.parse::<Timestamp>().ok().map(|at| (at, now.as_second().saturating_sub(at.as_second())));
@@ -110,7 +118,8 @@ fn age(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The time between two others, in its largest unit, to the nearest one. Returns none if they are about the same.
+/// The time between two others, in its largest unit, to the nearest one; only whole days count, as in findings about
+/// certificates. Returns none if they are about the same.
 fn span(one: Timestamp, other: Timestamp) -> Option<String> {
     let seconds = one.as_second().saturating_sub(other.as_second()).abs();
     let nearest = |unit: i64| (seconds + unit / 2) / unit;
@@ -120,7 +129,7 @@ fn span(one: Timestamp, other: Timestamp) -> Option<String> {
         SOON..MINUTE => (seconds, "second"),
         MINUTE.. if nearest(MINUTE) < HOUR / MINUTE => (nearest(MINUTE), "minute"),
         MINUTE.. if nearest(HOUR) < DAY / HOUR => (nearest(HOUR), "hour"),
-        MINUTE.. => (nearest(DAY), "day"),
+        MINUTE.. => ((seconds / DAY).max(1), "day"),
     };
     Some(format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
 }
@@ -227,16 +236,17 @@ fn acting(author: &HistoryAuthor, outcome: &str, forge: &ForgeLinks) -> Markup {
     }
 }
 
-/// A value on one line.
-pub(super) fn short_value(value: &Value) -> Markup {
+/// A value on one line; none if it does not fit there.
+pub(super) fn short_value(value: &Value) -> Option<Markup> {
     let text = match value {
-        Value::Null => return html! { "unset" },
-        Value::String(text) if text.is_empty() => return html! { "unset" },
+        Value::Null => return Some(html! { "unset" }),
+        Value::String(text) if text.is_empty() => return Some(html! { "unset" }),
         Value::String(text) => text.clone(),
+        Value::Array(_) | Value::Object(_) => return None,
         other => other.to_string(),
     };
-    let short: String = text.chars().take(MOST_OF_VALUE).collect();
-    html! { code { (short) @if short.len() < text.len() { "…" } } }
+    let fits = text.chars().count() <= MOST_OF_VALUE && !text.contains('\n');
+    fits.then(|| html! { code { (text) } })
 }
 
 /// A value as formatted JSON that a keyboard can scroll.
@@ -376,16 +386,31 @@ mod tests {
             ("2026-07-03T12:59:50Z", "in 1 hour"),
             ("2026-07-02T12:00:00Z", "1 day ago"),
             ("2026-07-13T12:00:00Z", "in 10 days"),
+            ("2026-07-13T11:59:59Z", "in 9 days"),
+            ("2026-07-04T11:50:00Z", "in 1 day"),
             ("2125-07-13T12:00:00Z", "2125-07-13"),
         ] {
             let shown = time(at, now).into_string();
             assert_eq!(shown, format!("<time datetime=\"{at}\" title=\"{at}\">{expected}</time>"));
         }
         assert_eq!(time("<b>", now).into_string(), "&lt;b&gt;");
+        let exact = |at: &str| exact_time(at, now).into_string();
+        assert!(exact("2026-07-03T11:00:00.123Z").ends_with(">1 hour ago</time> <small>2026-07-03T11:00:00Z</small>"));
+        assert!(exact("2125-07-13T12:00:00Z").ends_with(">2125-07-13</time>"), "a date needs no other one");
         let told = |shown: Markup| shown.into_string().split_once('>').map(|(_, text)| text.to_owned());
         assert_eq!(told(lasting("2026-07-03T11:59:09Z", now)), Some("for 51 seconds</time>".to_owned()));
         assert_eq!(told(due("2026-07-03T12:00:02Z", now)), Some("due now</time>".to_owned()));
         assert_eq!(told(due("2026-07-03T12:00:23Z", now)), Some("in 23 seconds</time>".to_owned()));
+    }
+
+    #[test]
+    fn a_value_of_many_parts_has_no_line() {
+        let shown = |value: Value| short_value(&value).map(Markup::into_string);
+        assert_eq!(shown(Value::Null), Some("unset".to_owned()));
+        assert_eq!(shown(Value::from("a < b")), Some("<code>a &lt; b</code>".to_owned()));
+        for value in [Value::from("a\nb"), Value::from("a".repeat(201)), Value::from(vec!["a"])] {
+            assert_eq!(shown(value), None);
+        }
     }
 
     #[test]

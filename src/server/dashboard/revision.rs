@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::access::effect_of;
 use super::diff;
-use super::elements::{Tone, author, badge, commit, facts, nothing, numbered_pager, time};
+use super::elements::{Tone, author, badge, commit, exact_time, facts, nothing, numbered_pager};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
-use crate::server::operations::history::document::HistoryItem;
+use crate::server::operations::history::document::{HistoryAuthor, HistoryItem};
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
 
@@ -43,8 +43,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
     let body = html! {
         (facts(&[
-            ("Made", html! { (time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
-            ("By", author(&item.author, &forge)),
+            ("Made", html! { (exact_time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
+            ("By", html! { (author(&item.author, &forge)) " " (key_of(&item.author)) }),
             ("Commit", commit(&item.author.commit, &forge)),
             ("Note", prose(&item.message)),
             ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
@@ -65,6 +65,14 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (numbered_pager(request, shown, item.changed, "More resources"))
     };
     Ok(PageContent { title: format!("Revision {revision}"), section: "Revisions", body })
+}
+
+/// The key of an author and its owner: whoever made the key has chosen its description. Nothing if the author names them
+/// already, or has none.
+fn key_of(author: &HistoryAuthor) -> Markup {
+    let HistoryAuthor { key_id, key_description, owner_id, commit_author_name, .. } = author;
+    let is_named_otherwise = !key_description.is_empty() || !commit_author_name.is_empty();
+    html! { @if !key_id.is_empty() && is_named_otherwise { small { "key " code { (key_id) } " of " code { (owner_id) } } } }
 }
 
 /// Whether a revision is the current one, or where to go from it.

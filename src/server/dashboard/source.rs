@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::actions::source_actions;
 use super::drift;
-use super::elements::{commit, counted, due, facts, more, nothing, revision_link, time};
+use super::elements::{commit, counted, due, exact_time, facts, more, nothing, revision_link};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::{search, timeline, unavailable};
@@ -81,7 +81,7 @@ fn attempts(request: &PageRequest, source: &str) -> Result<Option<Attempts>, Api
 fn location(request: &PageRequest, source: &SourceView, applied: Option<&HistoryItem>) -> Markup {
     let forge = request.forge(&source.name);
     let sync = |sync: &Option<SyncView>| {
-        html! { @if let Some(sync) = sync { (time(&sync.at, request.now)) " " (commit(&sync.commit, &forge)) " " (sync.tag) } }
+        html! { @if let Some(sync) = sync { (exact_time(&sync.at, request.now)) " " (commit(&sync.commit, &forge)) " " (sync.tag) } }
     };
     facts(&[
         (
@@ -110,7 +110,7 @@ fn location(request: &PageRequest, source: &SourceView, applied: Option<&History
         (
             "Last applied",
             html! { @if let Some(HistoryItem { revision: Some(revision), created_at, author, .. }) = applied {
-                (time(created_at, request.now)) ", as " (revision_link(request, "revision", *revision)) " " (commit(&author.commit, &forge))
+                (exact_time(created_at, request.now)) ", as " (revision_link(request, "revision", *revision)) " " (commit(&author.commit, &forge))
             } },
         ),
         ("Next sync", due(&source.next_sync_at, request.now)),

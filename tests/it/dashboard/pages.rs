@@ -410,6 +410,12 @@ fn a_revision_names_a_key_by_its_description() {
     assert!(browser.page("/ui/revisions").contains("ApiKey CI of the shop created"));
     let page = browser.page(&format!("/ui/revisions/{revision}"));
     assert!(page.contains(">created</span> ApiKey CI of the shop</h3>") && page.contains(key.str("/id")), "{page}");
+    // Whoever made the key has chosen its description: the page of a revision also says which key it is, and whose.
+    let edge = json!({"hostports": ["made.example.com:443"]});
+    assert_eq!(server.call_as(key.str("/token"), "POST", "/edges/https", Some(edge)).status, 201);
+    let page = browser.page(&format!("/ui/revisions/{}", revision + 1));
+    let of = format!("<small>key <code>{}</code> of <code>{}</code></small>", key.str("/id"), key.str("/owner_id"));
+    assert!(page.contains("CI of the shop</b>") && page.contains(&of), "{page}");
     assert_eq!(server.call("DELETE", &format!("/api_keys/{}", key.str("/id")), None).status, 204);
     assert!(browser.page("/ui/").contains("ApiKey CI of the shop deleted"));
 }
