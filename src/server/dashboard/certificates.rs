@@ -59,9 +59,14 @@ fn without_certificate(request: &PageRequest) -> Markup {
     }
 }
 
+/// How many hostports terminate TLS and have no certificate.
+pub(super) fn bare(request: &PageRequest) -> usize {
+    request.app.dashboard.hostports.at(&request.snapshot).without_certificate().count()
+}
+
 /// How many hostports have no certificate, with a link to them; nothing if all have one.
 pub(super) fn bare_count(request: &PageRequest) -> Markup {
-    let count = request.app.dashboard.hostports.at(&request.snapshot).without_certificate().count();
+    let count = bare(request);
     html! {
         @if count > 0 { p { (badge(Tone::Warning, "no certificate")) " " a href=(request.to("certificates#without")) { (bare_hostports(count)) } } }
     }

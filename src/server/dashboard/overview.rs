@@ -7,43 +7,55 @@ use maud::{Markup, html};
 use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
 use super::elements::{DAY, HOUR, Tone, author, badge, commit, more, nothing, source_link, time};
+use super::health::status_line::status_line;
+use super::health::{invariants, server_health};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::{search, unavailable};
-use super::sources::{card, last_attempts, suspended_by, unknown};
-use super::{certificates, drift, keys, revisions, server_health};
+use super::sources::{card, last_attempts, unknown};
+use super::{certificates, drift, keys, revisions};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
+use crate::server::operations::ready::readiness;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
+use crate::server::telemetry::metrics::inventory::Expiry;
 use crate::store::{CommitHeader, HistoryFilter};
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_history().of_writer();
 
-/// The fewest attempts that are shown, and the most of the last hour and of those that opened access.
-const FEWEST_ATTEMPTS: usize = 8;
-const MOST_ATTEMPTS: usize = 20;
+/// The fewest attempts that are shown, the most of the last hour, and the most of those that opened access.
+const FEWEST_ATTEMPTS: usize = 5;
+const MOST_ATTEMPTS: usize = 10;
+const MOST_OPENINGS: usize = 20;
 /// How many records are read for them.
 const MOST_RECORDS: u64 = 1000;
+/// The sections in the left one of two columns: those of the manifests.
+const LEFT: usize = 3;
 /// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_CERTIFICATES: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let sources = views(&request.app, &request.snapshot, None);
+    let (soon, readiness) = (expiring_soon(request), readiness(&request.app));
     let sections = [
         ("sources", "Are the manifests live?", live_sources(request, &sources)?),
         ("drift", "Changed by hand", drift::of_all(request, &sources)),
-        ("suspended", "Suspended", suspended(request, &sources)),
+        ("invariants", "Invariants", invariants::in_short(request)),
         ("changes", "What changed last?", last_changes(request)?),
-        ("certificates", "Certificates that expire", certificate_list(request)),
+        ("certificates", "Certificates that expire", certificate_list(request, &soon)),
         ("gateways", "Gateways", server_health::gateways(request)),
         ("keys", "Keys in use", keys::in_use(request)),
-        ("server", "The server", server_health::summary(request)),
+        ("server", "The server", server_health::summary(request, &readiness)),
     ];
+    let (left, right) = sections.split_at(LEFT);
     let body = html! {
+        (status_line(request, &sources, &soon, &readiness))
         div.columns {
-            @for (id, title, body) in &sections { section aria-labelledby=(id) { h2 id=(id) { (title) } (body) } }
+            @for column in [left, right] {
+                div { @for (id, title, body) in column { section aria-labelledby=(id) { h2 id=(id) { (title) } (body) } } }
+            }
         }
     };
     Ok(PageContent { title: "Overview".to_owned(), section: "Overview", body })
@@ -123,8 +135,8 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
         @if hidden > 0 { p { "and " (hidden) " more in the last hour" } }
         @if !openings.is_empty() {
             h3 { "Opened access in the last 24 hours" }
-            ol.timeline { @for header in openings.iter().take(MOST_ATTEMPTS) { (entry(header)) } }
-            (more(openings.len(), MOST_ATTEMPTS))
+            ol.timeline { @for header in openings.iter().take(MOST_OPENINGS) { (entry(header)) } }
+            (more(openings.len(), MOST_OPENINGS))
         }
         @if unknown > 0 {
             p.nothing { "What " (number_of(unknown, "earlier revision")) " of the last 24 hours did to access is not known yet." }
@@ -136,24 +148,14 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     })
 }
 
-fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
-    let suspended: Vec<_> = sources.iter().filter_map(|view| Some((view, view.suspension.as_ref()?))).collect();
-    html! {
-        @if request.lacks_writer { (unknown()) }
-        @else if suspended.is_empty() { (nothing("No source is suspended.")) }
-        ul.brief {
-            @for (view, suspension) in suspended {
-                li { (source_link(request, &view.name)) " " (suspended_by(request, suspension)) }
-            }
-        }
-    }
+fn expiring_soon(request: &PageRequest) -> Vec<Expiry> {
+    expiring(request).into_iter().filter(|it| is_soon(it.second, request.now)).collect()
 }
 
-fn certificate_list(request: &PageRequest) -> Markup {
-    let soon: Vec<_> = expiring(request).into_iter().filter(|it| is_soon(it.second, request.now)).collect();
+fn certificate_list(request: &PageRequest, soon: &[Expiry]) -> Markup {
     html! {
         @if soon.is_empty() { (nothing("None in the next 30 days.")) }
-        @else { (certificates::table(request, soon.get(..MOST_CERTIFICATES).unwrap_or(&soon))) }
+        @else { (certificates::table(request, soon.get(..MOST_CERTIFICATES).unwrap_or(soon))) }
         (more(soon.len(), MOST_CERTIFICATES))
         (certificates::bare_count(request))
         p { a href=(request.to("certificates")) { "All certificates" } }

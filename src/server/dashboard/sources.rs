@@ -112,7 +112,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
 }
 
 /// Who has suspended a source, when, why, and until when.
-pub(super) fn suspended_by(request: &PageRequest, suspension: &SuspensionView) -> Markup {
+fn suspended_by(request: &PageRequest, suspension: &SuspensionView) -> Markup {
     html! {
         "by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
         @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) " at " (suspension.until) }

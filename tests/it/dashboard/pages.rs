@@ -1,5 +1,6 @@
 //! What the pages show: edges, routes, revisions, traces and sources, with the texts of others escaped and without secrets.
 
+use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 
 use super::Browser;
@@ -240,6 +241,56 @@ fn a_source_is_shown_with_its_state() {
     }
     assert!(browser.page("/ui/sources").contains("<span class=\"badge good\">Synced</span>"));
     assert!(browser.page("/ui/edges").contains(">store</a>"));
+    let first = "<ul class=\"status\" aria-label=\"State\"><li><a href=\"#sources\"><span class=\"badge good\">1 of 1 source live";
+    assert!(browser.page("/ui/").contains(first), "{}", browser.page("/ui/"));
+}
+
+#[test]
+fn a_source_has_one_state_on_all_pages() {
+    let server = Server::following("shop", &edge("store", "Shop"));
+    let suspend = json!({"reason": "the provider is down"});
+    assert_eq!(server.call("POST", "/sources/shop/suspend", Some(suspend)).status, 200);
+    let browser = Browser::signed_in(&server, &server.viewer);
+    for page in ["", "sources", "sources/shop", "server"] {
+        let text = browser.page(&format!("/ui/{page}"));
+        assert!(text.contains("<span class=\"badge warning\">Suspended</span>"), "{page}: {text}");
+    }
+    let overview = browser.page("/ui/");
+    assert!(overview.contains("<span class=\"badge warning\">0 of 1 source live</span>"), "{overview}");
+    assert!(
+        overview.contains("<a href=\"#sources\"><span class=\"badge warning\">1 suspended</span></a>"),
+        "{overview}"
+    );
+}
+
+#[test]
+fn invariants_are_shown_with_their_answers_and_the_ends_of_exemptions() {
+    let server = Server::start();
+    edge_with_route(&server, "shop.example.com", protected());
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let prove = || assert_eq!(server.call("GET", "/proofs", None).status, 200);
+    prove();
+    assert!(browser.page("/ui/").contains("There are no invariants."));
+    let last_day = Zoned::now().date().saturating_add(9.days());
+    let exemption =
+        json!({"hosts": ["old.example.com"], "owner": "ops", "reason": HOSTILE, "expires": last_day.to_string()});
+    let body = json!({"description": HOSTILE, "min_tls_version": "1.2", "exemptions": [exemption]});
+    let invariant = server.call("POST", "/invariants", Some(body));
+    assert_eq!(invariant.status, 201, "{}", invariant.text);
+    prove();
+    for page in ["", "server"] {
+        let text = browser.page(&format!("/ui/{page}"));
+        assert!(text.contains("of <span title=\"") && text.contains(" ends <time"), "{page}: {text}");
+        assert!(!text.contains("<img"), "{page}: {text}");
+    }
+    let overview = browser.page("/ui/");
+    assert!(
+        overview.contains("<a href=\"#invariants\"><span class=\"badge good\">1 invariant proven</span></a>"),
+        "{overview}"
+    );
+    let server_page = browser.page("/ui/server");
+    let (_, row) = server_page.split_once("<h2 id=\"invariants\">").unwrap();
+    assert!(row.contains(invariant.str("/id")) && row.contains("<span class=\"badge good\">proven</span>"), "{row}");
 }
 
 #[test]
@@ -443,7 +494,7 @@ fn what_opened_access_is_told_in_every_list_and_on_the_overview_after_many_chang
     let browser = Browser::signed_in(&server, &server.viewer);
     let overview = browser.page("/ui/");
     let (recent, openings) = overview.split_once("Opened access in the last 24 hours").unwrap();
-    assert!(!recent.contains("opens access") && recent.matches("<li class=\"attempt\">").count() == 20, "{recent}");
+    assert!(!recent.contains("opens access") && recent.matches("<li class=\"attempt\">").count() == 10, "{recent}");
     assert!(recent.contains(" more in the last hour"), "{recent}");
     assert!(recent.contains("HttpsEdge edghts_") && recent.contains(" created"), "{recent}");
     let link = format!("revisions/{opened}\"");

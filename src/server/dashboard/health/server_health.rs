@@ -2,43 +2,34 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, due, facts, more, name_or, nothing, time};
-use super::layout::prose;
-use super::page::{DashboardPage, PageContent, PageRequest};
+use super::invariants;
+use crate::server::dashboard::elements::{self, Tone, badge, due, facts, more, name_or, nothing, source_link, time};
+use crate::server::dashboard::layout::prose;
+use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
+use crate::server::dashboard::sources::tone;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::slots::Slots;
 use crate::server::operations::ready::readiness;
+use crate::server::operations::sources::view::SourceView;
+use crate::server::operations::sources::views;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render);
+/// Warnings of a server that is ready, or why it is not.
+pub(super) type Readiness = Result<Vec<String>, String>;
+
+pub(in crate::server::dashboard) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render);
 
 /// The most gateways that are shown.
 const MOST_GATEWAYS: usize = 50;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let AppState { telemetry, sources, .. } = &request.app;
+    let telemetry = &request.app.telemetry;
     let inventory = telemetry.inventories.count(&request.snapshot);
     let body = html! {
-        (summary(request))
-        h2 { "Loops" }
-        @if sources.registry.now().is_empty() { (nothing("The server follows no source.")) }
-        ul.brief {
-            @for handle in sources.registry.now().iter() {
-                @let status = handle.status.current();
-                @let condition = handle.shown_condition();
-                li { b { (handle.source) } " " (condition.reason.to_string()) ", synced "
-                    @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
-                    @if let Some(next) = &status.next_sync { ", next " (due(&next.to_string(), request.now)) }
-                    @if let Some(fetches) = &handle.settings.fetches {
-                        @match fetches.failure() {
-                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (prose(&failure.message)) },
-                            None => ", fetched from its repository",
-                        }
-                    }
-                }
-            }
-        }
+        (summary(request, &readiness(&request.app)))
+        h2 { "Followed sources" }
+        (followed(request))
         h2 { "Notifications" }
         @match &telemetry.outbox {
             None => (nothing("Nobody is notified of changes.")),
@@ -56,8 +47,34 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         ul.brief { @for (kind, count) in &inventory.kinds { li { (kind.to_string()) ": " (*count) } } }
         h2 { "Gateways" }
         (gateways(request))
+        h2 id="invariants" { "Invariants" }
+        (invariants::all(request))
     };
     Ok(PageContent { title: "Server".to_owned(), section: "Server", body })
+}
+
+/// The sources that this server follows: the state that all pages show, the last sync and the next one.
+fn followed(request: &PageRequest) -> Markup {
+    let views = views(&request.app, &request.snapshot, None);
+    let followed: Vec<&SourceView> = views.iter().filter(|view| view.is_followed()).collect();
+    html! {
+        @if followed.is_empty() { (nothing("This server follows no source.")) }
+        ul.brief {
+            @for view in followed {
+                @let handle = request.app.sources.registry.find(&view.name);
+                li { (source_link(request, &view.name)) " " (badge(tone(view.state), view.state)) ", synced "
+                    @if let Some(attempt) = &view.last_attempt { (time(&attempt.at, request.now)) } @else { "not yet" }
+                    @if !view.next_sync_at.is_empty() { ", next " (due(&view.next_sync_at, request.now)) }
+                    @if let Some(fetches) = handle.as_ref().and_then(|handle| handle.settings.fetches.as_ref()) {
+                        @match fetches.failure() {
+                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (prose(&failure.message)) },
+                            None => ", fetched from its repository",
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The requests in progress, and the places of those that cost much.
@@ -78,23 +95,22 @@ fn work(request: &PageRequest) -> Markup {
 }
 
 /// Whether the server is ready, and what it warns of.
-fn ready(request: &PageRequest) -> Markup {
+fn ready(readiness: &Readiness) -> Markup {
     html! {
-        @match readiness(&request.app) {
+        @match readiness {
             Ok(warnings) => {
                 p { (badge(Tone::Good, "ready")) }
-                @for warning in &warnings { p { (badge(Tone::Warning, "warning")) " " (prose(warning.trim_start_matches("warning: "))) } }
+                @for warning in warnings { p { (badge(Tone::Warning, "warning")) " " (prose(warning.trim_start_matches("warning: "))) } }
             },
-            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (prose(&reason)) },
+            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (prose(reason)) },
         }
     }
 }
 
-/// The state of the server in a few lines, the readiness first.
-pub(super) fn summary(request: &PageRequest) -> Markup {
+/// The state of the server in a few lines. The readiness comes first: finding it tries what does not work at present, and so
+/// tells how the store is.
+pub(in crate::server::dashboard) fn summary(request: &PageRequest, readiness: &Readiness) -> Markup {
     let store = request.store();
-    // It tries what does not work at present, and so tells how the store is.
-    let ready = ready(request);
     let is_away = store.stands_in_since().is_some() || store.health().is_ok() && store.outage().is_some();
     let statistics = store.statistics();
     let writer = store.followed_writer();
@@ -129,11 +145,11 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
         ),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
     ]);
-    html! { (ready) (facts) }
+    html! { (ready(readiness)) (facts) }
 }
 
 /// The gateways that have read from this server, those that are behind first.
-pub(super) fn gateways(request: &PageRequest) -> Markup {
+pub(in crate::server::dashboard) fn gateways(request: &PageRequest) -> Markup {
     let reads = request.app.telemetry.gateways.all();
     let current = request.snapshot.revision;
     html! {

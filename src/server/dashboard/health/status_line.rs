@@ -1,0 +1,95 @@
+//! The line of states at the top of the overview: each one leads to the section that tells more.
+
+use maud::{Markup, html};
+
+use super::invariants;
+use super::server_health::Readiness;
+use crate::server::dashboard::certificates::bare;
+use crate::server::dashboard::elements::{Tone, badge};
+use crate::server::dashboard::page::PageRequest;
+use crate::server::operations::sources::view::{SourceState, SourceView};
+use crate::server::prelude::*;
+use crate::server::telemetry::metrics::inventory::Expiry;
+
+/// A state: the section, how it looks, and a few words.
+type StatusPart = (&'static str, Tone, String);
+
+/// The states of the sources, certificates, gateways, invariants and the server. `soon` are the certificates that have expired or
+/// do so soon.
+pub(in crate::server::dashboard) fn status_line(
+    request: &PageRequest,
+    sources: &[SourceView],
+    soon: &[Expiry],
+    readiness: &Readiness,
+) -> Markup {
+    let mut parts = if request.lacks_writer {
+        vec![("#sources", Tone::Warning, "sources unknown".to_owned())]
+    } else {
+        of_sources(sources)
+    };
+    parts.extend(of_invariants(request));
+    parts.extend(of_certificates(request, soon));
+    let behind = request.app.telemetry.gateways.all();
+    let behind = behind.iter().filter(|read| read.revision < request.snapshot.revision).count();
+    if behind > 0 {
+        parts.push(("#gateways", Tone::Warning, format!("{} behind", number_of(behind, "gateway"))));
+    }
+    parts.push(of_server(readiness));
+    html! {
+        ul.status aria-label="State" { @for (to, tone, text) in &parts { li { a href=(to) { (badge(*tone, text)) } } } }
+    }
+}
+
+fn of_sources(sources: &[SourceView]) -> Vec<StatusPart> {
+    let followed: Vec<&SourceView> = sources.iter().filter(|view| view.is_followed()).collect();
+    let count = |states: &[SourceState]| followed.iter().filter(|view| states.contains(&view.state)).count();
+    let live = count(&[SourceState::Synced, SourceState::Drifted]);
+    let suspended = count(&[SourceState::Suspended]);
+    let drifted: usize = followed.iter().map(|view| view.counts.drifted).sum();
+    let (tone, text) = match followed.len() {
+        0 => (Tone::Neutral, "no followed source".to_owned()),
+        all => {
+            let sound = if live == all { Tone::Good } else { Tone::Warning };
+            let tone = if live + suspended == all { sound } else { Tone::Bad };
+            (tone, format!("{live} of {} live", number_of(all, "source")))
+        }
+    };
+    let mut parts = vec![("#sources", tone, text)];
+    if suspended > 0 {
+        parts.push(("#sources", Tone::Warning, format!("{suspended} suspended")));
+    }
+    if drifted > 0 {
+        parts.push(("#drift", Tone::Warning, format!("{} changed by hand", number_of(drifted, "resource"))));
+    }
+    parts
+}
+
+/// The answers about invariants. One that is about no request is no news.
+fn of_invariants(request: &PageRequest) -> Vec<StatusPart> {
+    let counts = invariants::counts(request).into_iter();
+    let told = counts.filter(|(count, tone, _)| *count > 0 && *tone != Tone::Neutral);
+    told.map(|(count, tone, words)| ("#invariants", tone, format!("{} {words}", number_of(count, "invariant"))))
+        .collect()
+}
+
+fn of_certificates(request: &PageRequest, soon: &[Expiry]) -> Vec<StatusPart> {
+    let expired = soon.iter().filter(|it| it.second < request.now.as_second()).count();
+    let (expiring, bare) = (soon.len() - expired, bare(request));
+    let told = [
+        (expired, Tone::Bad, "certificate", "expired"),
+        (expiring, Tone::Warning, "certificate", "to expire soon"),
+        (bare, Tone::Warning, "host:port", "without a certificate"),
+    ];
+    let told = told.into_iter().filter(|(count, ..)| *count > 0);
+    told.map(|(count, tone, what, words)| ("#certificates", tone, format!("{} {words}", number_of(count, what))))
+        .collect()
+}
+
+fn of_server(readiness: &Readiness) -> StatusPart {
+    let (tone, text) = match readiness {
+        Ok(warnings) if warnings.is_empty() => (Tone::Good, "server ready".to_owned()),
+        Ok(warnings) => (Tone::Warning, format!("server ready, {}", number_of(warnings.len(), "warning"))),
+        Err(_) => (Tone::Bad, "server not ready".to_owned()),
+    };
+    ("#server", tone, text)
+}
