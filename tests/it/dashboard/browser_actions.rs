@@ -88,6 +88,22 @@ fn a_rollback_is_shown_then_made_and_a_key_is_revoked() {
 }
 
 #[test]
+fn a_rollback_to_what_the_manifests_declare_holds_no_source() {
+    let Some(mut browser) = Chromium::start() else { return };
+    let gateway = Gateway::new();
+    let before = gateway.revision();
+    let payments = format!("/edges/https/{}", gateway.id_of("payments"));
+    gateway.change("PATCH", &payments, &json!({"description": "By hand"}));
+    let syncs = |field: &str| status(&gateway.serve, "payments")[field].as_u64().unwrap();
+    let begun = syncs("syncs_begun");
+    until("a sync that leaves the drift", || (syncs("syncs_ended") > begun).then_some(()));
+    gateway.sign_in(&mut browser, &gateway.serve.token);
+    browser.open(&format!("{}/ui/rollback?to={before}", gateway.origin()));
+    let preview = browser.text("main");
+    assert!(preview.contains("payments: in sync afterwards"), "{preview}");
+}
+
+#[test]
 fn a_person_signs_in_through_the_provider_and_out() {
     let Some(mut browser) = Chromium::start() else { return };
     let provider = IdentityProvider::start();

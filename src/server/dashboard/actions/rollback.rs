@@ -92,12 +92,10 @@ fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeMap<String,
     let left = manifests_left(store, &store.snapshot(), &target, source)?;
     let synced = synced_manifests(store);
     let mut sources = BTreeMap::new();
-    for RejectedManifests { source, content, .. } in left {
-        // Drift that is left as it is keeps the state from what the manifests declare.
-        let is_declared = synced
-            .get(&source)
-            .is_some_and(|synced| synced.revision.is_some() && synced.declares.is_none() && synced.content != content);
-        *sources.entry(source).or_insert(true) &= is_declared;
+    for RejectedManifests { source, .. } in left {
+        let declared = synced.get(&source).map(|synced| store.declared_by(&source, synced)).transpose()?.flatten();
+        let is_declared = declared.is_some() && declared == Some(store.declared_digest(&source, &target)?);
+        sources.insert(source, is_declared);
     }
     Ok(sources)
 }
@@ -126,7 +124,7 @@ fn choice(request: &PageRequest) -> Markup {
         form.filters aria-label="Rollback" method="get" {
             label { "To revision " input type="text" name="to" value=(request.value("to")) inputmode="numeric" required; }
             (field(request, "Only source", "source", "all"))
-            (field(request, "Deletion limit", "max_deletes", "default"))
+            (field(request, "Deletion limit", "max_deletes", &DeletionBudget::Normal.to_string()))
             button { "Show what it would change" }
         }
     }

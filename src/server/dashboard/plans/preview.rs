@@ -98,10 +98,12 @@ fn planned(change: &RedactedChange) -> Markup {
         Effect::Delete => (Tone::Bad, "delete"),
         Effect::Replaced => (Tone::Bad, "delete the replaced"),
     };
+    let shows_id = |text: &str| text.contains(&change.id);
+    let is_shown = shows_id(&change.name) || change.calls.iter().any(|call| shows_id(&call.path));
     html! {
         article.change {
             h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
-            p { code { (change.id) } }
+            @if !is_shown { p { code { (change.id) } } }
             @for note in &change.notes { p { (prose(note)) } }
             @for field in change.drift.iter().flat_map(Drift::changed) { p { (prose(&field.to_string())) } }
             @for call in &change.calls {
@@ -142,5 +144,6 @@ mod tests {
         assert!(shown.contains("/compression</code></p><p>The module is removed. It had no settings.</p>"), "{shown}");
         assert!(shown.contains("<span class=\"removed\">- min_version: '1.2'\n</span>"), "{shown}");
         assert!(shown.contains("/edghts_1</code></p><p>The resource is removed. It had no settings.</p>"), "{shown}");
+        assert!(!shown.contains("<code>edghts_1</code>"), "the paths have the ID: {shown}");
     }
 }
