@@ -73,7 +73,7 @@ pub(super) fn page(root: &str, reader: &PageReader, content: &PageContent, is_li
                     }
                 }
                 nav.sections aria-label="Sections" {
-                    ul {
+                    ul.scroll {
                         @for (name, path) in SECTIONS {
                             li {
                                 a href={ (root) (path) } aria-current=[(name == *section).then_some("page")] { (name) }

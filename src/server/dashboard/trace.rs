@@ -46,16 +46,22 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 }
 
 fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
+    let has_more = ["client_ip", "user_agent", AT].iter().any(|name| !request.value(name).is_empty());
     html! {
         form.filters aria-label="Request" method="get" {
             (choice(request, "Method", "method", &METHODS.map(|method| (method, method))))
             label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false" aria-describedby="help"; }
-            (field(request, "Client IP", "client_ip", "any"))
-            (field(request, "User agent", "user_agent", "any"))
-            (field(request, "Revision or commit", AT, "current"))
             button { "Trace" }
+            details open[has_more] {
+                summary { "Client IP, user agent, revision" }
+                div.filters {
+                    (field(request, "Client IP", "client_ip", "any"))
+                    (field(request, "User agent", "user_agent", "any"))
+                    (field(request, "Revision or commit", AT, "current"))
+                }
+                p.help id="help" { (HELP) }
+            }
         }
-        p.help id="help" { (HELP) }
     }
 }
 

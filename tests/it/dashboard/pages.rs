@@ -166,6 +166,8 @@ fn a_trace_shows_the_way_and_who_lost() {
         before.contains("No route handles the request: it is answered 404.") && before.contains("at revision 2"),
         "{before}"
     );
+    let is_open = |page: &str| page.contains("<details open>");
+    assert!(is_open(&before) && !is_open(&page), "what is asked for is shown, and nothing else");
     assert!(
         browser.page("/ui/trace?url=other.example.com").contains("No edge serves <code>other.example.com:443</code>.")
     );
