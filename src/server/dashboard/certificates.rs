@@ -6,8 +6,8 @@ use super::elements::{
     self, Tone, badge, exact_time, first_of, first_texts, more, nothing, numbered_pager, resource_link,
 };
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
-use crate::model::{CertificateAuthority, Entry, TlsCertificate};
-use crate::server::gateway_feed::presented::TlsHostports;
+use crate::model::{CertificateAuthority, Entry, HttpsEdge, TlsCertificate};
+use crate::server::gateway_feed::presented::{TlsHostport, TlsHostports};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
@@ -104,19 +104,43 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
         },
         first_texts(&names, MOST_NAMES),
         html! {
-            @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
-            @else if let Some(entry) = entry { (users(request, &entry.key)) }
+            @match entry {
+                Some(entry) if certificate.is_some() => (presented_at(request, entry, hostports)),
+                Some(entry) => (users(request, &entry.key)),
+                None => {},
+            }
         },
     ]
 }
 
-/// The hostports that present a certificate.
-fn presented_at(request: &PageRequest, id: &str, hostports: &TlsHostports) -> Markup {
+/// The hostports that present a certificate, or why none does.
+fn presented_at(request: &PageRequest, certificate: &Entry, hostports: &TlsHostports) -> Markup {
+    let id = certificate.key.id.as_str();
     let (presenting, others) = hostports.of_certificate(id, request.now);
     html! {
         (first_of(&presenting, MOST_NAMES, |it| resource_link(request, &it.edge, &it.hostport)))
         @if presenting.is_empty() {
-            @if others == 0 { "no host:port" } @else { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
+            @if others > 0 { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
+            @else {
+                "no host:port"
+                @if let Some(first) = hostports.withholding(id).first() { (withheld(request, certificate, first)) }
+            }
+        }
+    }
+}
+
+/// Why a hostport without a certificate does not present this one: the sources do not agree on it.
+fn withheld(request: &PageRequest, certificate: &Entry, hostport: &TlsHostport) -> Markup {
+    let edge = request.snapshot.get(&hostport.edge);
+    let source = certificate.source().unwrap_or_default();
+    let names = |edge: &HttpsEdge| edge.certificates_from.iter().any(|it| it == source);
+    let is_named = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).is_some_and(names);
+    html! {
+        ". " (resource_link(request, &hostport.edge, &hostport.hostport)) " has none, but its edge is of "
+        @match edge.and_then(|edge| edge.source()) {
+            None => "no source: only edges of sources present this one",
+            Some(other) if is_named => { "source " (other) ": add that to " code { "shared_with" } " of the certificate" },
+            Some(other) => { "source " (other) ": add " code { "certificates_from: [" (source) "]" } " to the edge" },
         }
     }
 }

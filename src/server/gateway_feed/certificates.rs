@@ -43,19 +43,27 @@ impl<'s> Certificates<'s> {
 
     /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
     pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<&Candidate<'s>> {
-        let wildcard = wildcard_of(host).filter(|wildcard| wildcard != host);
-        let exact = self.0.get(host).into_iter().flatten();
-        let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
-        let covering = wildcard.and_then(|name| self.0.get(&name)).into_iter().flatten();
-        let covering = covering.filter(|it| !exact_ids.contains(&it.id));
-        let all = || exact.clone().chain(covering.clone());
+        let all = self.covering(host);
         let presented = |wanted| {
             let is_wanted =
                 move |it: &&Candidate<'_>| presentation((edge, claim), (it.certificate, it.claim)) == wanted;
-            all().filter(is_wanted).collect::<Vec<_>>()
+            all.iter().copied().filter(is_wanted).collect::<Vec<_>>()
         };
         let chosen = presented(Presentation::Chosen);
         if chosen.is_empty() { presented(Presentation::Fallback) } else { chosen }
+    }
+
+    /// Returns the certificates for a host in its normal form, whoever may present them: those with exactly this name first.
+    pub(super) fn covering(&self, host: &str) -> Vec<&Candidate<'s>> {
+        let wildcard = wildcard_of(host).filter(|wildcard| wildcard != host);
+        let mut found: Vec<&Candidate<'s>> = self.0.get(host).into_iter().flatten().collect();
+        let exact = found.len();
+        for it in wildcard.and_then(|name| self.0.get(&name)).into_iter().flatten() {
+            if found.iter().take(exact).all(|known| known.id != it.id) {
+                found.push(it);
+            }
+        }
+        found
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod accessibility;
 pub(crate) mod actions;
 pub(crate) mod browser;
 pub(crate) mod browser_actions;
+pub(crate) mod certificates;
 mod gateway;
 pub(crate) mod pages;
 pub(crate) mod plans;

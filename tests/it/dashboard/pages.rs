@@ -402,42 +402,6 @@ fn a_route_without_a_source_that_takes_requests_is_marked_and_so_is_the_declared
 }
 
 #[test]
-fn a_certificate_names_the_hostports_that_present_it() {
-    let server = Server::start();
-    let browser = Browser::signed_in(&server, &server.viewer);
-    let hostports = json!(["shop.example.com:443", "shop.example.com:80", "shop.test:443"]);
-    assert_eq!(server.call("POST", "/edges/https", Some(json!({"hostports": hostports}))).status, 201);
-    assert!(browser.page("/ui/").contains("2 host:ports terminate TLS and have no certificate"));
-    let certificate = json!({
-        "certificate_pem": include_str!("../data/wildcard.pem"),
-        "private_key_pem": include_str!("../data/wildcard.key.pem"),
-    });
-    let certificate = server.call("POST", "/tls_certificates", Some(certificate));
-    assert_eq!(certificate.status, 201, "{}", certificate.text);
-    let page = browser.page("/ui/certificates");
-    assert!(page.contains(">shop.example.com:443</a>") && !page.contains("shop.example.com:80"), "{page}");
-    assert!(page.contains("1 host:port terminates TLS and has no certificate"), "{page}");
-    assert!(page.contains(">2126-10-27</time>"), "a date that is far away is no count of days: {page}");
-    let overview = browser.page("/ui/");
-    // A trace shows which certificate clients get.
-    let traced = |url: &str| browser.page(&format!("/ui/trace?url={url}"));
-    let shown = |page: &str| {
-        (page.contains("presents the certificate"), page.contains("no certificate</span> covers the host"))
-    };
-    assert_eq!(shown(&traced("shop.example.com")), (true, false));
-    assert!(traced("shop.example.com").contains(certificate.str("/id")));
-    assert_eq!(shown(&traced("shop.test")), (false, true));
-    assert_eq!(shown(&traced("http://shop.example.com")), (false, false));
-    assert!(
-        traced("shop.example.com").contains("TLS 1.2 or newer") && traced("shop.example.com").contains(">2126-10-27<")
-    );
-    assert!(traced("http://shop.example.com").contains("<p>no TLS</p>"));
-    let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
-    assert!(overview.contains(told), "{overview}");
-    assert!(overview.contains("<a href=\"./certificates\">All certificates</a>"), "{overview}");
-}
-
-#[test]
 fn the_history_of_an_edge_has_the_changes_of_its_routes() {
     let server = Server::start();
     let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
