@@ -44,7 +44,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let body = html! {
         (facts(&[
             ("Made", html! { (exact_time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
-            ("By", html! { (author(&item.author, &forge)) " " (key_of(&item.author)) }),
+            ("By", html! { (author(&item.author, &forge)) (key_of(&item.author)) }),
             ("Commit", commit(&item.author.commit, &forge)),
             ("Note", prose(&item.message)),
             ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
@@ -72,7 +72,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 fn key_of(author: &HistoryAuthor) -> Markup {
     let HistoryAuthor { key_id, key_description, owner_id, commit_author_name, .. } = author;
     let is_named_otherwise = !key_description.is_empty() || !commit_author_name.is_empty();
-    html! { @if !key_id.is_empty() && is_named_otherwise { small { "key " code { (key_id) } " of " code { (owner_id) } } } }
+    html! { @if !key_id.is_empty() && is_named_otherwise { " " small { "key " code { (key_id) } " of " code { (owner_id) } } } }
 }
 
 /// Whether a revision is the current one, or where to go from it.

@@ -10,8 +10,7 @@ use crate::server::dashboard::sources::tone;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::slots::Slots;
 use crate::server::operations::ready::readiness;
-use crate::server::operations::sources::view::SourceView;
-use crate::server::operations::sources::views;
+use crate::server::operations::sources::followed_views;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 
@@ -55,12 +54,11 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 
 /// The sources that this server follows: the state that all pages show, the last sync and the next one.
 fn followed(request: &PageRequest) -> Markup {
-    let views = views(&request.app, &request.snapshot, None);
-    let followed: Vec<&SourceView> = views.iter().filter(|view| view.is_followed()).collect();
+    let followed = followed_views(&request.app, &request.snapshot);
     html! {
         @if followed.is_empty() { (nothing("This server follows no source.")) }
         ul.brief {
-            @for view in followed {
+            @for view in &followed {
                 @let handle = request.app.sources.registry.find(&view.name);
                 li { (source_link(request, &view.name)) " " (badge(tone(view.state), view.state)) ", synced "
                     @if let Some(attempt) = &view.last_attempt { (time(&attempt.at, request.now)) } @else { "not yet" }

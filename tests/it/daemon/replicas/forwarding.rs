@@ -172,7 +172,7 @@ fn pages_do_not_say_that_all_is_well_if_only_a_silent_writer_knows() {
     let (pair, _) = Pair::start(&postgres);
     let second = &pair.second;
     let cookie = signed_in(second, &pair.token);
-    for (page, times) in [("", 3), ("sources", 1)] {
+    for (page, times) in [("", 2), ("sources", 1)] {
         let shown = http(&second.address, "GET", &format!("/ui/{page}"), &[("Cookie", cookie.as_str())], "");
         let unknown = shown.body.matches("unknown: the server that writes does not answer").count();
         assert_eq!((shown.status, unknown), (200, times), "{}", shown.body);
