@@ -346,6 +346,12 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
     assert!(text.contains("Put back when the source is resumed."), "{text}");
     let text = Browser::signed_in(&server, &server.editor).page("/ui/sources/shop/resume");
     assert!(text.contains("changed by hand: 1 resource: store <code>/description</code>."), "{text}");
+    // What others changed of a module is a diff.
+    let module = server.call("PUT", &format!("{path}/tls_termination"), Some(json!({"min_version": "1.3"})));
+    assert!(module.status < 300, "{}", module.text);
+    let text = browser.page("/ui/sources/shop");
+    assert!(text.contains("<code>/tls_termination</code> changed"), "{text}");
+    assert!(text.contains("<span class=\"added\">+ min_version: '1.3'\n</span>"), "{text}");
 }
 
 #[test]

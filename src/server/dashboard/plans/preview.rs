@@ -107,8 +107,10 @@ fn planned(change: &RedactedChange) -> Markup {
             @for note in &change.notes { p { (prose(note)) } }
             @for field in change.drift.iter().flat_map(Drift::changed) { p { (prose(&field.to_string())) } }
             @for call in &change.calls {
-                p { code { (call.method) " " (call.path) } }
-                @let what = if call.path.ends_with(&change.id) { "resource" } else { "module" };
+                @let is_resource = call.path.ends_with(&change.id);
+                // The headline of an unnamed resource has all that its path has.
+                @if !is_resource || !shows_id(&change.name) { p { code { (call.method) " " (call.path) } } }
+                @let what = if is_resource { "resource" } else { "module" };
                 @match call.lines.as_slice() {
                     [] => {},
                     [line] if line == "- {}" => p { "The " (what) " is removed. It had no settings." },
