@@ -130,7 +130,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
         Action::Delete | Action::DeleteModule(_) => changing(operation).responds_empty("204", "Deleted").header(
             "204",
             WARNING,
-            "Warns that a source owns the resource, that the change opens access, or that nobody can tell any longer whether an invariant holds.",
+            "Warns that a source owns the resource, that the change opens access to it, or that nobody can tell any longer whether an invariant holds.",
         ),
     };
     let succeeds = match endpoint.action {
@@ -146,7 +146,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
 
 /// The header of a response that warns.
 const WARNING: &str = "Edgewright-Warning";
-const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, that a source owns the resource, that the change opens access or takes requests from a declared route, or that nobody can tell any longer whether an invariant holds.";
+const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, that a source owns the resource, that the change opens access to it or takes requests from a declared route, or that nobody can tell any longer whether an invariant holds.";
 
 /// The header of a response with a revision that has what it shows or has changed (D115).
 const REVISION: &str = "Edgewright-Revision";

@@ -1,4 +1,4 @@
-//! What a write did that its client may not have meant: it opened access, or made a route that takes requests from a declared one.
+//! What a write did to declared routes that its client may not have meant: it opened access, or took requests from one.
 
 use crate::routing::behaviour::{missing_protections, protections};
 use crate::routing::rivals::Rivals;
@@ -17,10 +17,11 @@ pub(super) async fn effect_warnings(key: &Key, before: Option<&Entry>, state: &A
     warnings
 }
 
-/// The access that a change of a resource opens. Who deletes a route serves nothing there.
+/// The access that a change of a declared resource opens. Who deletes a route serves nothing there.
 fn opened_access(before: Option<&Entry>, after: Option<&Entry>, state: &Snapshot) -> Option<String> {
     let of = |entry: &Entry| protections(entry.spec().modules());
-    let (before, after) = (before?, after?);
+    // Of what no source declares, the request itself says what it removes.
+    let (before, after) = (before.filter(|entry| entry.claim.is_some())?, after?);
     let lost = missing_protections(&of(before), &of(after));
     (!lost.is_empty())
         .then(|| format!("this opens access: {} is without {}", state.name_of(&after.key), lost.join(", ")))

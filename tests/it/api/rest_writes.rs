@@ -131,8 +131,8 @@ fn an_unknown_policy_is_reported_at_its_field() {
     assert_eq!((run.code, reported), (1, true), "{}", run.err);
 }
 
-#[test]
-fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() {
+/// A server with an edge of source `shop`, whose route `home` is restricted.
+fn serve_shop() -> (Folder, Serve) {
     let folder = Folder::new();
     let home = "{name: home, match_type: path_prefix, match: /home, backend: {backend_id: bkd_1}, \
                 ip_restriction: {ip_policy_ids: [ipp_1]}}";
@@ -140,8 +140,20 @@ fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() 
     folder.write("shop/shop.yaml", &edge_with("shop", &shop));
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, drift: off, interval: 1s}\n");
     let serve = folder.serve("");
+    (folder, serve)
+}
+
+/// The ID of the route that its source declares.
+fn declared_route(serve: &Serve) -> String {
+    let routes = serve.get(&format!("{}/routes", path_of(serve, "a"))).json();
+    routes["routes"][0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() {
+    let (folder, serve) = serve_shop();
     let routes = format!("{}/routes", path_of(&serve, "a"));
-    let declared = serve.get(&routes).json()["routes"][0]["id"].as_str().unwrap().to_owned();
+    let declared = declared_route(&serve);
     let add = |matched: &str| {
         let body = json!({"match_type": "path_prefix", "match": matched}).to_string();
         call(&serve, &format!("POST {routes}"), &body, &[])
@@ -168,12 +180,16 @@ fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() 
 
 #[test]
 fn a_request_that_opens_access_is_told_what_is_missing() {
-    let (folder, serve) = served("{}");
-    let body = json!({"match_type": "path_prefix", "match": "/", "ip_restriction": {"ip_policy_ids": ["ipp_1"]}});
+    let (folder, serve) = serve_shop();
     let routes = format!("{}/routes", path_of(&serve, "a"));
-    let id = call(&serve, &format!("POST {routes}"), &body.to_string(), &[]).json()["id"].as_str().unwrap().to_owned();
-    let warning = format!("edgewright-warning: this opens access: HttpsEdgeRoute {id} is without ip_restriction");
-    assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[&warning]);
+    let restriction = r#"{"ip_policy_ids": ["ipp_1"]}"#;
+    let own = format!(r#"{{"match_type": "path_prefix", "match": "/own", "ip_restriction": {restriction}}}"#);
+    let own = call(&serve, &format!("POST {routes}"), &own, &[]).json()["id"].as_str().unwrap().to_owned();
+    let meant = call(&serve, &format!("DELETE {routes}/{own}/ip_restriction"), "", &[]);
+    assert!(meant.status == 204 && !meant.contains("opens access"), "nobody declares it: {meant:?}");
+    let id = declared_route(&serve);
+    let warning = "edgewright-warning: this opens access: HttpsEdgeRoute shop/home is without ip_restriction";
+    assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[warning]);
     let revision = serve.get("/history?limit=1").json()["history"][0]["revision"].to_string();
     for line in ["history -n 1", &format!("history show {revision}")] {
         let shown = client(&folder, &serve, line);
@@ -184,6 +200,6 @@ fn a_request_that_opens_access_is_told_what_is_missing() {
     let listed: serde_json::Value = serde_json::from_str(&client(&folder, &serve, "history -n 1 -o json").out).unwrap();
     let opened = listed["opens_access"].as_object().unwrap();
     assert_eq!(opened.values().collect::<Vec<_>>(), [&json!(["ip_restriction"])], "{listed:#}");
-    let restricted = call(&serve, &format!("PUT {routes}/{id}/ip_restriction"), r#"{"ip_policy_ids": ["ipp_1"]}"#, &[]);
+    let restricted = call(&serve, &format!("PUT {routes}/{id}/ip_restriction"), restriction, &[]);
     assert!(restricted.status == 200 && !restricted.contains("opens access"), "{restricted:?}");
 }
