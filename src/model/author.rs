@@ -139,6 +139,11 @@ impl Author {
         Self::from_source(source, None, true)
     }
 
+    /// Creates the author of a rollback to a revision, of one source if it is limited to it.
+    pub(crate) fn rollback_to(to: u64, source: Option<String>) -> Self {
+        Author::Rollback { to, source, rejected: Vec::new(), through: None }
+    }
+
     fn from_source(source: &str, commit: Option<String>, destroyed: bool) -> Self {
         let source = source.to_owned();
         Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed }

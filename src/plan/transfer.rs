@@ -50,7 +50,7 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Computes the plan. Resources that the receiver has already are unchanged, so that a transfer can be repeated.
-    pub(crate) fn plan(&self, current: &Snapshot) -> Plan {
+    pub(crate) fn moves(&self, current: &Snapshot) -> Plan {
         let mut plan = Plan { base: current.revision, ..Plan::default() };
         let chosen = match self.chosen(current) {
             Ok(chosen) => chosen,
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn an_edge_moves_with_the_routes_of_its_source() {
         let world = world();
-        let plan = transfer(&["httpsedge/shop"]).plan(&world);
+        let plan = transfer(&["httpsedge/shop"]).moves(&world);
         assert_eq!((names(&plan), plan.refusals.len()), (vec!["shop", "shop/cart"], 0));
         assert!(plan.changes.iter().all(|change| change.notes == ["transferred from source `old`"]));
         let moved = after(&world, &plan.operations());
@@ -246,26 +246,26 @@ mod tests {
         let guests = moved.iter().filter(|entry| entry.is_owned_by("third"));
         assert_eq!((guests.count(), moved.len()), (1, world.len()));
         // Once more, as after a lost response.
-        let again = transfer(&["HttpsEdge/shop"]).plan(&moved);
+        let again = transfer(&["HttpsEdge/shop"]).moves(&moved);
         assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 2));
-        let rest = transfer(&[]).plan(&moved);
+        let rest = transfer(&[]).moves(&moved);
         assert_eq!(names(&rest), ["docs"]);
         let all = after(&moved, &rest.operations());
-        let again = transfer(&[]).plan(&all);
+        let again = transfer(&[]).moves(&all);
         assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 3));
     }
 
     #[test]
     fn one_route_moves_by_its_name_or_id() {
         for wanted in ["HttpsEdgeRoute/shop/cart", "edghtsrt_cart"] {
-            assert_eq!(names(&transfer(&[wanted]).plan(&world())), ["shop/cart"], "{wanted}");
+            assert_eq!(names(&transfer(&[wanted]).moves(&world())), ["shop/cart"], "{wanted}");
         }
     }
 
     #[test]
     fn what_cannot_move_is_named() {
         let world = world();
-        let unknown = transfer(&["HttpsEdge/shpo"]).plan(&world);
+        let unknown = transfer(&["HttpsEdge/shpo"]).moves(&world);
         assert_eq!(codes(&unknown), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
         assert_eq!(unknown.refusals.first().unwrap().help.as_deref(), Some("did you mean `HttpsEdge/shop`?"));
         for (wanted, near) in [
@@ -273,16 +273,16 @@ mod tests {
             ("HttpsEdgeRoute/docs/crat", "HttpsEdgeRoute/shop/cart"),
             ("HttpsEdge/doc", "HttpsEdge/docs"),
         ] {
-            let plan = transfer(&[wanted]).plan(&world);
+            let plan = transfer(&[wanted]).moves(&world);
             let help = plan.refusals.first().and_then(|refusal| refusal.help.clone());
             assert_eq!(help, Some(format!("did you mean `{near}`?")), "{wanted}");
         }
-        let foreign = transfer(&["HttpsEdgeRoute/shop/guest"]).plan(&world);
+        let foreign = transfer(&["HttpsEdgeRoute/shop/guest"]).moves(&world);
         assert_eq!(codes(&foreign), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
-        let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.plan(&world);
+        let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.moves(&world);
         assert_eq!(codes(&nobody), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
         let twice = Operation::Claim { key: edge("team"), claim: protected("new", "shop") };
-        let conflict = transfer(&["HttpsEdge/shop"]).plan(&after(&world, &[twice]));
+        let conflict = transfer(&["HttpsEdge/shop"]).moves(&after(&world, &[twice]));
         assert_eq!(codes(&conflict), ["ERR_EDGEWRIGHT_DUPLICATE_NAME"]);
     }
 }

@@ -1,6 +1,6 @@
 //! `edgewright destroy`: deletes everything that a source owns (D108).
 
-use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange};
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
@@ -80,7 +80,7 @@ impl StoreChange for Destroy {
     const UNCHANGED: &'static str = "Nothing was deleted.";
     const MISTAKES: &'static [Code] = &[Code::NotFound, Code::Conflict];
 
-    type Basis = ();
+    type Change = Destroy;
 
     fn path(&self) -> String {
         source_action(&self.source, "destroy")
@@ -91,15 +91,11 @@ impl StoreChange for Destroy {
         DestroyRequest { dry_run, behaviour, max_deletes, expect: expect.unwrap_or_default() }
     }
 
-    fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {
-        Ok((during("Planning", || Destroy::plan(self, &store.snapshot())), ()))
-    }
-
-    fn apply(&self, store: &Store, (): &()) -> Result<Option<u64>, ApplyError> {
-        Destroy::apply(self, store, None, accept).map(|(_, revision)| revision)
+    fn in_store(&self, _: &Store) -> Result<Destroy, Failure> {
+        Ok(self.clone())
     }
 
     fn author(&self) -> Author {
-        Destroy::author(self, None)
+        Author::destroy_of(&self.source)
     }
 }

@@ -1,7 +1,7 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::revision::{revision_failure, revision_name};
-use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange};
 use crate::cli::command_prelude::*;
 use crate::cli::input::prompt::{self, Confirmation};
 use crate::reconcile::run::rollback::Rollback;
@@ -33,10 +33,11 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> CommandResult {
-        let budget = self.max_deletes.unwrap_or_default();
-        let target = ChangeTarget::<Rollback>::open(&self.options)?;
-        let rollback = Rollback { to: target.revision(&self.to, self.source.as_deref())?, source: self.source, budget };
-        target.run(&rollback, &self.options, None, || if self.yes { Ok(()) } else { confirmed(rollback.to) })
+        let target = ChangeTarget::<RollbackRequest>::open(&self.options)?;
+        let to = target.revision(&self.to, self.source.as_deref())?;
+        let (source, max_deletes) = (self.source.unwrap_or_default(), self.max_deletes.unwrap_or_default());
+        let rollback = RollbackRequest { to, source, dry_run: true, behaviour: false, max_deletes, expect: None };
+        target.run(&rollback, &self.options, None, || if self.yes { Ok(()) } else { confirmed(to) })
     }
 }
 
@@ -51,15 +52,15 @@ fn confirmed(to: u64) -> Result<(), Failure> {
     Err(Diagnostic::error(Code::NotConfirmed, reason).help("type `yes`, or set --yes").into())
 }
 
-impl StoreChange for Rollback {
+impl StoreChange for RollbackRequest {
     const COMMAND: &'static str = "rollback";
 
-    type Basis = Arc<Snapshot>;
+    type Change = Rollback;
 
     fn remarks(&self, applied: u64) -> Vec<String> {
         let before = applied.saturating_sub(1);
         // Without it, the command would also undo what other sources have changed.
-        let source = self.source.as_deref().map(|source| format!(" --source {}", printable(source)));
+        let source = self.source().map(|source| format!(" --source {}", printable(source)));
         let source = source.unwrap_or_default();
         vec![
             "Sources that a server follows do not apply the undone manifests again until they change; for others, your next \
@@ -74,21 +75,15 @@ impl StoreChange for Rollback {
     }
 
     fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize {
-        let (to, source, max_deletes) = (self.to, self.source.clone().unwrap_or_default(), self.budget);
-        RollbackRequest { to, source, dry_run: expect.is_none(), behaviour, max_deletes, expect }
+        RollbackRequest { dry_run: expect.is_none(), behaviour, expect, ..self.clone() }
     }
 
-    fn plan(&self, store: &Store) -> Result<(PlanResult, Arc<Snapshot>), Failure> {
+    fn in_store(&self, store: &Store) -> Result<Rollback, Failure> {
         let target = during("Reading", || store.snapshot_at(self.to)).map_err(revision_failure)?;
-        let planned = during("Planning", || Rollback::plan(self, &store.snapshot(), &target));
-        Ok((planned, target))
-    }
-
-    fn apply(&self, store: &Store, target: &Arc<Snapshot>) -> Result<Option<u64>, ApplyError> {
-        Rollback::apply(self, store, target, None, accept).map(|(_, revision)| revision)
+        Ok(Rollback { target, source: self.source().map(str::to_owned), budget: self.max_deletes })
     }
 
     fn author(&self) -> Author {
-        self.attempted(None)
+        Author::rollback_to(self.to, self.source().map(str::to_owned))
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::manifests::reconcile::carry_out;
 use crate::cli::target::{AppliedPlan, RequestEffect, foreign_response, to_report};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
+use crate::reconcile::run::planned_change::PlannedChange;
 use crate::server::operations::planned_change::{ChangeRun, REFUSED};
 use crate::server::operations::whoami;
 use crate::store::{Attempt, Outcome};
@@ -23,8 +24,8 @@ pub(super) trait StoreChange {
     /// The refusals that are mistakes in the arguments.
     const MISTAKES: &'static [Code] = &[Code::NotFound];
 
-    /// The basis of the plan besides the current state.
-    type Basis;
+    /// The change, as a local store plans and applies it.
+    type Change: PlannedChange;
 
     /// The lines after the change was applied as a revision.
     fn remarks(&self, _applied: u64) -> Vec<String> {
@@ -37,10 +38,7 @@ pub(super) trait StoreChange {
     /// was shown, of the request that applies the change.
     fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize;
 
-    fn plan(&self, store: &Store) -> Result<(PlanResult, Self::Basis), Failure>;
-
-    /// Applies the change to a store, and returns the revision unless there was nothing to change.
-    fn apply(&self, store: &Store, basis: &Self::Basis) -> Result<Option<u64>, ApplyError>;
+    fn in_store(&self, store: &Store) -> Result<Self::Change, Failure>;
 
     /// The author of the change in a local store, for the history.
     fn author(&self) -> Author;
@@ -66,17 +64,12 @@ pub(crate) struct ChangeOptions {
     output: Output,
 }
 
-/// Accepts any plan: no other process can have changed the store since it was shown.
-pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, ApplyError> {
-    Ok(planned)
-}
-
 /// The store or server that plans and applies a change.
 pub(super) enum ChangeTarget<C: StoreChange> {
     /// A store that no other process can change at the same time.
     Store {
         store: Box<Store>,
-        proposed: Option<C::Basis>,
+        proposed: Option<C::Change>,
     },
     Server {
         client: Box<ApiClient>,
@@ -163,12 +156,13 @@ impl<C: StoreChange> ChangeTarget<C> {
     fn propose(&mut self, change: &C, behaviour: bool, detail: Detail) -> Result<Report, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {
-                let (mut planned, basis) = change.plan(store)?;
+                let local = change.in_store(store)?;
+                let mut planned = during("Planning", || local.plan(&store.snapshot()));
                 if behaviour {
                     planned.note_behaviour();
                 }
                 let report = planned.report_with(C::COMMAND, detail);
-                *proposed = Some(basis);
+                *proposed = Some(local);
                 Ok(report)
             }
             ChangeTarget::Server { client, outcome } => {
@@ -186,8 +180,10 @@ impl<C: StoreChange> ChangeTarget<C> {
         match self {
             ChangeTarget::Store { store, proposed } => {
                 let current = store.snapshot().revision;
-                let Some(basis) = proposed.take() else { return Ok(AppliedPlan::as_shown(current)) };
-                let applied = during("Applying", || change.apply(store, &basis))?;
+                let Some(local) = proposed.take() else { return Ok(AppliedPlan::as_shown(current)) };
+                // No other process can have changed the store since the plan was shown.
+                let accept = |_: &Snapshot, planned: PlanResult| Ok::<_, ApplyError>(planned);
+                let (_, applied) = during("Applying", || local.apply(store, &change.author(), accept))?;
                 Ok(AppliedPlan::as_shown(applied.unwrap_or(current)))
             }
             ChangeTarget::Server { client, outcome } => {

@@ -1,11 +1,10 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
-use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange};
 use crate::cli::command_prelude::*;
 use crate::cli::inspect::get::{parse_kind, plurals};
 use crate::cli::manifests::source_args::new_source_name;
 use crate::plan::transfer::Transfer;
-use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
 use crate::server::operations::transfer::{PATH, TransferRequest};
 
 /// Move resources from one source to another.
@@ -61,7 +60,7 @@ fn full_name(resource: &str) -> Result<String, Failure> {
 impl StoreChange for Transfer {
     const COMMAND: &'static str = "transfer";
 
-    type Basis = ();
+    type Change = Transfer;
 
     fn path(&self) -> String {
         PATH.to_owned()
@@ -73,12 +72,8 @@ impl StoreChange for Transfer {
         TransferRequest { from, to, all, resources, dry_run, behaviour, expect }
     }
 
-    fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {
-        Ok((during("Planning", || plan_transfer(self, &store.snapshot())), ()))
-    }
-
-    fn apply(&self, store: &Store, (): &()) -> Result<Option<u64>, ApplyError> {
-        apply_transfer(self, store, &Author::Local, accept).map(|(_, revision)| revision)
+    fn in_store(&self, _: &Store) -> Result<Transfer, Failure> {
+        Ok(self.clone())
     }
 
     fn author(&self) -> Author {

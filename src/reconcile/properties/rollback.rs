@@ -1,7 +1,8 @@
 //! Laws of rollbacks and of earlier revisions, on generated worlds.
 
 use super::*;
-use crate::reconcile::{ApplyError, run::rollback::Rollback};
+use crate::reconcile::ApplyError;
+use crate::reconcile::run::{planned_change::PlannedChange, rollback::Rollback};
 
 /// The part of a resource that a rollback brings back. Specs are compared as plans compare them: by what they mean.
 #[derive(Debug)]
@@ -33,9 +34,11 @@ fn history_of(store: &Store, worlds: &[&Estate]) -> Vec<Arc<Snapshot>> {
 
 fn rolled_back(store: &Store, to: u64, source: Option<&str>) -> (Plan, Arc<Snapshot>) {
     let target = store.snapshot_at(to).unwrap();
-    let rollback = Rollback { to, source: source.map(str::to_owned), budget: DeletionBudget::Percent(100.0) };
+    let source = source.map(str::to_owned);
+    let author = Author::rollback_to(to, source.clone());
+    let rollback = Rollback { target, source, budget: DeletionBudget::Percent(100.0) };
     let accept = |_: &Snapshot, planned: crate::reconcile::PlanResult| Ok::<_, ApplyError>(planned);
-    let (planned, _) = rollback.apply(store, &target, None, accept).unwrap();
+    let (planned, _) = rollback.apply(store, &author, accept).unwrap();
     let plan = planned.plan.unwrap();
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     (plan, store.snapshot())

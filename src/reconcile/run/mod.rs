@@ -15,7 +15,8 @@
 //! For example, a plan that deletes 40 routes is stopped by the deletion limit; its report is [`RunReport::Failed`](report::RunReport::Failed), and the
 //! condition of the source is `Refused`.
 //!
-//! A rollback, a transfer and the destruction of a source are plans without manifests, and take the same way.
+//! A rollback, a transfer and the destruction of a source are plans without manifests ([`planned_change`]), and take the same
+//! way.
 //!
 //! # What it never does
 //!
@@ -33,6 +34,7 @@ mod memo;
 pub(crate) mod options;
 pub(crate) mod plan_cache;
 pub(crate) mod plan_result;
+pub(crate) mod planned_change;
 mod proof_stage;
 pub(crate) mod report;
 pub(super) mod result;

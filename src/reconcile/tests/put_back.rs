@@ -6,6 +6,7 @@ use crate::model::{HttpsEdgeRoute, Kind};
 use crate::plan::DeletionBudget;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::options::Options;
+use crate::reconcile::run::planned_change::PlannedChange;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::run::rollback::Rollback;
@@ -67,9 +68,9 @@ fn apply(store: &Store, source: &str, text: &str) -> u64 {
 
 fn roll_back(store: &Store, to: u64) {
     let target = store.snapshot_at(to).unwrap();
-    let rollback = Rollback { to, source: None, budget: DeletionBudget::Percent(100.0) };
+    let rollback = Rollback { target, source: None, budget: DeletionBudget::Percent(100.0) };
     let accept = |_: &Snapshot, planned: PlanResult| Ok::<_, ApplyError>(planned);
-    let (_, revision) = rollback.apply(store, &target, None, accept).unwrap();
+    let (_, revision) = rollback.apply(store, &Author::rollback_to(to, None), accept).unwrap();
     assert!(revision.is_some());
 }
 

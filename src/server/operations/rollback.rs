@@ -7,6 +7,7 @@ use crate::model::Faults;
 use crate::model::diagnostics::Check;
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::plan::saved_plan::is_masked;
+use crate::reconcile::run::planned_change::PlannedChange;
 use crate::reconcile::run::rollback::Rollback;
 use crate::reconcile::{PlanResult, check_source};
 use crate::server::handler_prelude::*;
@@ -57,7 +58,8 @@ impl Check for RollbackRequest {
 }
 
 impl RollbackRequest {
-    fn source(&self) -> Option<&str> {
+    /// The source, if the rollback is limited to one.
+    pub(crate) fn source(&self) -> Option<&str> {
         Some(self.source.as_str()).filter(|source| !source.is_empty())
     }
 }
@@ -88,30 +90,31 @@ pub(in crate::server) async fn create_and<T: Send + 'static>(
     let run = move |_: Cancel| {
         let RollbackRequest { to, source, dry_run, behaviour, max_deletes: budget, expect } = request;
         let subject = format!("rollback to {to} of `{source}`");
-        let rollback = Rollback { to, source: Some(source).filter(|source| !source.is_empty()), budget };
+        let source = Some(source).filter(|source| !source.is_empty());
         let (app, headers, command) = (&app, &headers, "rollback");
         let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
-        let Caller { key, owner, .. } = admit(&request, &rollback, &request.store().snapshot())?;
-        let caller = (key, owner);
-        then(request.run(rollback.attempted(Some(&caller)), || attempt(&request, &rollback, &caller))?)
+        let Caller { key, owner, .. } = admit(&request, source.as_deref(), &request.store().snapshot())?;
+        let author = Author::rollback_to(to, source.clone()).with_api_key(key, owner);
+        then(request.run(author.clone(), || {
+            let target = request.store().snapshot_at(to).map_err(|error| at_revision::refused(error, "to"))?;
+            attempt(&request, &Rollback { target, source, budget }, &author)
+        })?)
     };
     place.run(run).await
 }
 
-fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) -> EndedChange {
-    let store = request.store();
-    let target = store.snapshot_at(rollback.to).map_err(|error| at_revision::refused(error, "to"))?;
+fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, author: &Author) -> EndedChange {
+    let (store, source) = (request.store(), rollback.source.as_deref());
     if request.dry_run {
         let current = store.snapshot();
-        let caller = admit(request, rollback, &current)?;
+        let caller = admit(request, source, &current)?;
         let is_blind = SecretVisibility::from_caller(&caller).for_earlier_state() != SecretVisibility::Everything;
         let mut planned = match is_blind {
-            true => rollback.masked_plan(&current, &target)?,
-            false => rollback.plan(&current, &target),
+            true => rollback.masked_plan(&current)?,
+            false => rollback.plan(&current),
         };
         // A key that only plans does so for whoever applies it.
-        let source = rollback.source.as_deref().unwrap_or_default();
-        if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source)) {
+        if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source.unwrap_or_default())) {
             check_consents(&caller, rollback, &planned, &current)?;
         }
         let secrets = if is_blind { Secrets::Masked } else { Secrets::Revealed };
@@ -119,12 +122,12 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
     }
     let accept = |current: &Snapshot, mut planned: PlanResult| {
         // The key may have been revoked since the request arrived.
-        let caller = admit(request, rollback, current)?;
+        let caller = admit(request, source, current)?;
         permit(&caller, &planned, current)?;
         check_consents(&caller, rollback, &planned, current)?;
         // Its dry run was for a caller who does not see all secrets.
         let expects_masked = request.expect.as_deref().is_some_and(is_masked);
-        let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
+        let masked = expects_masked.then(|| rollback.masked_plan(current)).transpose()?;
         request.check_expected(&planned, masked.as_ref())?;
         check_refusals(planned.plan.iter().flat_map(|plan| &plan.refusals))?;
         if masked.is_some() {
@@ -133,16 +136,16 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         Ok::<_, ApiError>(planned)
     };
     let before = store.snapshot();
-    let (mut planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
+    let (mut planned, revision) = rollback.apply(store, author, accept)?;
     if revision.is_some() {
         request.app.sources.registry.note_rollback(store, &before, &store.snapshot());
     }
-    request.applied(&rollback.attempted(Some(caller)), &mut planned, revision)
+    request.applied(author, &mut planned, revision)
 }
 
 /// The caller, if it has the permission.
-fn admit(request: &ChangeRequest<'_>, rollback: &Rollback, current: &Snapshot) -> Result<Caller, ApiError> {
-    let intent = match (request.dry_run, rollback.source.as_deref()) {
+fn admit(request: &ChangeRequest<'_>, source: Option<&str>, current: &Snapshot) -> Result<Caller, ApiError> {
+    let intent = match (request.dry_run, source) {
         (true, source) => Intent::PlanRollback(source),
         (false, Some(source)) => Intent::Apply(source),
         (false, None) => Intent::Change,

@@ -4,7 +4,7 @@ use super::planned_change::{self, ChangeRequest, EndedChange, check_refusals, em
 use crate::model::Faults;
 use crate::model::diagnostics::Check;
 use crate::plan::transfer::Transfer;
-use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
+use crate::reconcile::run::planned_change::PlannedChange;
 use crate::reconcile::{PlanResult, check_new_source, check_source};
 use crate::server::handler_prelude::*;
 
@@ -95,7 +95,7 @@ async fn create(
 
 fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> EndedChange {
     if request.dry_run {
-        let mut planned = plan_transfer(transfer, &request.store().snapshot());
+        let mut planned = transfer.plan(&request.store().snapshot());
         return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
@@ -105,7 +105,7 @@ fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) ->
         check_refusals(planned.plan.iter().flat_map(|plan| &plan.refusals))?;
         Ok::<_, ApiError>(planned)
     };
-    let (mut planned, revision) = apply_transfer(transfer, request.store(), author, accept)?;
+    let (mut planned, revision) = transfer.apply(request.store(), author, accept)?;
     request.applied(author, &mut planned, revision)
 }
 

@@ -7,6 +7,7 @@ use crate::model::{Faults, Name, Path};
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::PlanResult;
 use crate::reconcile::run::destroy::Destroy;
+use crate::reconcile::run::planned_change::PlannedChange;
 use crate::reconcile::sync_loop::sync_log;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::{self, ChangeRequest, EndedChange, check_refusals, fault, permit};
@@ -67,10 +68,10 @@ async fn create(
         let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let destroy = Destroy { source, budget };
         // The body has no field for the source.
-        let Caller { key, owner, .. } = request.admit(&request.store().snapshot(), Path::root(), &destroy.source)?;
-        let caller = (key, owner);
+        let caller = request.admit(&request.store().snapshot(), Path::root(), &destroy.source)?;
+        let author = Author::destroy_of(&destroy.source).with_api_key(caller.key.clone(), caller.owner.clone());
         let mut note = None;
-        let run = request.run(destroy.author(Some(&caller)), || attempt(&request, &destroy, &caller, &mut note))?;
+        let run = request.run(author.clone(), || attempt(&request, &destroy, &caller, &author, &mut note))?;
         run.response().map(|response| response::noted(response, note))
     };
     place.run(run).await
@@ -80,7 +81,8 @@ async fn create(
 fn attempt(
     request: &ChangeRequest<'_>,
     destroy: &Destroy,
-    caller: &(Id, Id),
+    caller: &Caller,
+    author: &Author,
     note: &mut Option<SecurityNote>,
 ) -> EndedChange {
     let (registry, store) = (&request.app.sources.registry, request.store());
@@ -104,12 +106,12 @@ fn attempt(
         request.check_expected(&planned, None)?;
         Ok::<_, ApiError>(planned)
     };
-    let (mut planned, revision) = destroy.apply(store, Some(caller), accept)?;
+    let (mut planned, revision) = destroy.apply(store, author, accept)?;
     let run = request.answer(&mut planned, Secrets::Revealed, revision)?;
     if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
-        sync_log::applied(&destroy.author(Some(caller)), plan, revision);
+        sync_log::applied(author, plan, revision);
         registry.request_syncs_after(&destroy.source, plan);
-        *note = SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation());
+        *note = SecurityNote::for_operations((&caller.key, &caller.owner), &plan.each_operation());
     }
     Ok(run)
 }
