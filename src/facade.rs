@@ -129,8 +129,8 @@ pub mod report {
     pub use crate::plan::proof_report::{InvariantProof, ProofReport, ProofRequest};
     pub use crate::plan::redacted_plan::{Call, RedactedChange, RedactedPlan};
     pub use crate::plan::{
-        BehaviourChange, BehaviourDiff, Change, Effect, Exposure, KeptResource, RequestPattern, Summary,
-        WeakenedInvariant,
+        AccessWarning, BehaviourChange, BehaviourDiff, Change, Effect, KeptResource, PlanEffects, RequestPattern,
+        Summary,
     };
     pub use crate::routing::invariant::ProofAnswer;
     pub use crate::tenancy::certificates::LostCertificate;

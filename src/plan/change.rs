@@ -5,12 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::behaviour::BehaviourDiff;
-use super::weakened_invariant::WeakenedInvariant;
-use super::{effect::Effect, exposure::Exposure, kept_resources::KeptResource, summary::Summary};
+use super::{effect::Effect, kept_resources::KeptResource, plan_effects::PlanEffects, summary::Summary};
 use crate::model::drift::only_others_changed;
-use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, Entry, Fault, Id, Key, Kind, Operation};
-use crate::tenancy::certificates::LostCertificate;
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, Entry, Id, Key, Kind, Operation};
 
 /// The operations to run, and the revision they are based on.
 #[derive(Debug, Clone, Default)]
@@ -27,17 +24,8 @@ pub struct Plan {
     pub kept_resources: Vec<KeptResource>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
     pub unexamined_drift: usize,
-    /// The access that the plan opens. Its effect on HTTP requests is known once the plan was tried (D113).
-    pub opened: Vec<Exposure>,
-    /// The invariants that refuse less, or are gone. Known once the plan was tried (D120).
-    pub weakened: Vec<WeakenedInvariant>,
-    /// How requests are treated differently, if that was asked for and the plan was tried.
-    pub behaviour: Option<BehaviourDiff>,
-    /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
-    pub lost_certificates: Vec<LostCertificate>,
-    /// The invariants that routes would break if routes of other sources did not take the requests, each with the route. Known
-    /// once the plan was tried (D112).
-    pub broken_behind_others: Vec<(Key, Fault)>,
+    /// What it does besides its changes.
+    pub effects: PlanEffects,
     /// The values of a followed source that have changed since the same commit was applied (D28).
     pub changed_values: Vec<String>,
     /// The new API keys whose manifests name no owner (D27).

@@ -31,9 +31,10 @@ mod opened_unrouted;
 use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
+use crate::model::Key;
 use crate::model::module::admission::AccessChange;
-use crate::model::{Diagnostic, Key, Name};
 use crate::plan::behaviour::wording::{names, words_of_changed, words_of_gained};
+use crate::plan::plan_effects::AccessWarning;
 use crate::routing::behaviour::AccessDifference;
 
 /// The lint whose level decides what an exposure does.
@@ -41,11 +42,9 @@ pub(crate) const ACCESS_OPENED: &str = "access-opened";
 
 /// A resource that loses what restricts access to it or may admit more, or whose requests another one takes that does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// The resource that has the requests once the plan is applied.
     pub key: Key,
-    /// The level of the lint for that resource.
-    pub level: Level,
     /// The kind, and the name in the manifests.
     name: String,
     /// The kind and name of the resource that takes the requests, if it is another one, or if they were refused.
@@ -71,7 +70,6 @@ impl Exposure {
     fn new(key: Key, name: String, access: &AccessDifference) -> Self {
         Self {
             key,
-            level: Level::Warn,
             name,
             successor: None,
             lost: access.lost(),
@@ -84,16 +82,16 @@ impl Exposure {
         }
     }
 
-    /// The warning or error to report; none if the lint is allowed.
-    pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
-        let severity = self.level.severity()?;
-        let example = self.example.iter().map(|url| format!("`{url}` is one of these requests; "));
-        let how = match self.level {
-            Level::Deny => "restrict it, or set the annotation `edgewright/lint.access-opened: allow (REASON)`",
-            _ => "apply it if this is intended; in CI, deny `access-opened` or require an approval",
-        };
-        let help = example.chain([how.to_owned()]).collect::<String>();
-        Some(Diagnostic { severity, ..Diagnostic::error(Name::Lint(ACCESS_OPENED), self.to_string()).help(help) })
+    /// The warning to report, unless the lint has another level.
+    fn warning(self) -> AccessWarning {
+        AccessWarning {
+            message: self.to_string(),
+            key: self.key,
+            lint: ACCESS_OPENED,
+            level: Level::Warn,
+            example: self.example,
+            cure: "restrict it, or set the annotation `edgewright/lint.access-opened: allow (REASON)`",
+        }
     }
 }
 

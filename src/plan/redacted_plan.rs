@@ -115,7 +115,7 @@ impl RedactedPlan {
             changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?
         };
         let (base, unchanged, unexamined_drift) = (plan.base, plan.unchanged, plan.unexamined_drift);
-        Ok(Self { base, unchanged, changes, unexamined_drift, behaviour: plan.behaviour.clone() })
+        Ok(Self { base, unchanged, changes, unexamined_drift, behaviour: plan.effects.behaviour.clone() })
     }
 
     /// Whether the plan has no changes.

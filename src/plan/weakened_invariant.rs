@@ -5,67 +5,21 @@
 //! reported, too. The level of the lint `invariant-weakened` decides what that does.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
 use crate::model::host_pattern::covers_hosts;
 use crate::model::key_scope::selects_name;
 use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel};
-use crate::model::{Diagnostic, Invariant, Key, Kind, Name, Snapshot};
+use crate::model::{Invariant, Key, Kind, Snapshot};
+use crate::plan::plan_effects::AccessWarning;
 use crate::syntax::text::printable;
 
 /// The lint whose level decides what a weakened invariant does.
 pub(crate) const INVARIANT_WEAKENED: &str = "invariant-weakened";
 
-/// An invariant that a plan removes or weakens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WeakenedInvariant {
-    /// The invariant.
-    pub key: Key,
-    /// The level of the lint for it.
-    pub level: Level,
-    /// The name in the manifests.
-    name: String,
-    description: String,
-    /// The weaker fields; none if the invariant is removed.
-    weaker: Vec<&'static str>,
-}
-
-impl WeakenedInvariant {
-    /// The warning or error to report; none if the lint is allowed.
-    pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
-        let severity = self.level.severity()?;
-        let help = match (self.level, self.weaker.is_empty()) {
-            (Level::Deny, true) => {
-                "restore it, or run without `--deny invariant-weakened` once its removal is agreed on"
-            }
-            (Level::Deny, false) => {
-                "undo this, or set the annotation `edgewright/lint.invariant-weakened: allow (REASON)`"
-            }
-            _ => "apply it if this is intended; in CI, deny `invariant-weakened` or require an approval",
-        };
-        let found = Diagnostic::error(Name::Lint(INVARIANT_WEAKENED), self.to_string()).help(help);
-        Some(Diagnostic { severity, ..found })
-    }
-}
-
-impl Display for WeakenedInvariant {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { name, description, weaker, .. } = self;
-        match weaker.as_slice() {
-            [] => write!(f, "Invariant `{name}` is removed: nothing refuses any longer what breaks it ({description})"),
-            weaker => write!(f, "Invariant `{name}` refuses less: {} ({description})", weaker.join(", ")),
-        }
-    }
-}
-
 /// Returns the invariants among changed resources that a later state does not have, or only weaker. One that is replaced by a
 /// new one that is as strict is not weakened.
-pub(super) fn weakened_invariants(
-    changed: &BTreeSet<Key>,
-    before: &Snapshot,
-    after: &Snapshot,
-) -> Vec<WeakenedInvariant> {
+pub(super) fn weakened_invariants(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<AccessWarning> {
     let changed = || changed.iter().filter(|key| key.kind == Kind::Invariant);
     let spec = |state: &Snapshot, key: &Key| state.get(key).and_then(|entry| entry.spec_as::<Invariant>().cloned());
     let new = changed().filter(|key| before.get(key).is_none()).filter_map(|key| spec(after, key));
@@ -76,13 +30,20 @@ pub(super) fn weakened_invariants(
             Some(now) => Some(weaker_fields(&former, &now)).filter(|weaker| !weaker.is_empty()),
             None => (!new.iter().any(|new| weaker_fields(&former, new).is_empty())).then(Vec::new),
         };
-        Some(WeakenedInvariant {
-            key: key.clone(),
-            level: Level::Warn,
-            name: printable(&before.full_name(entry)),
-            description: printable(&former.description),
-            weaker: weaker?,
-        })
+        let (name, description) = (printable(&before.full_name(entry)), printable(&former.description));
+        let (does, cure) = match weaker?.as_slice() {
+            [] => (
+                "is removed: nothing refuses any longer what breaks it".to_owned(),
+                "restore it, or run without `--deny invariant-weakened` once its removal is agreed on",
+            ),
+            weaker => (
+                format!("refuses less: {}", weaker.join(", ")),
+                "undo this, or set the annotation `edgewright/lint.invariant-weakened: allow (REASON)`",
+            ),
+        };
+        let message = format!("Invariant `{name}` {does} ({description})");
+        let (key, lint, level) = (key.clone(), INVARIANT_WEAKENED, Level::Warn);
+        Some(AccessWarning { key, lint, level, message, example: None, cure })
     });
     weakened.collect()
 }

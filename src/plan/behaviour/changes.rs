@@ -31,7 +31,7 @@ struct ChangedClasses<'s> {
 impl Plan {
     /// Notes how the plan treats requests differently, from the states before and after it.
     pub(crate) fn note_behaviour(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.behaviour = Some(compare(before, after, &self.changed_keys()));
+        self.effects.behaviour = Some(compare(before, after, &self.changed_keys()));
     }
 }
 

@@ -19,11 +19,13 @@ impl Plan {
     /// Notes what the plan opens, weakens and takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
         let changed = self.changed_keys();
-        self.opened.extend(self.opened_tls_edges(before, after));
-        self.opened.extend(self.opened_restrictions(before, after));
-        self.opened.extend(opened_requests(&changed, before, after));
-        self.weakened = weakened_invariants(&changed, before, after);
-        self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
+        let mut opened = self.opened_tls_edges(before, after);
+        opened.extend(self.opened_restrictions(before, after));
+        opened.extend(opened_requests(&changed, before, after));
+        let weakened = weakened_invariants(&changed, before, after);
+        self.effects.warnings = opened.into_iter().map(Exposure::warning).chain(weakened).collect();
+        self.effects.lost_certificates =
+            lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
     }
 
     /// The resources that the plan changes.

@@ -9,8 +9,6 @@ use crate::lint::{self, Finding, JudgedParts, Level, Subject, World};
 use crate::manifest::Origins;
 use crate::manifest::resolve::Resolution;
 use crate::model::{FaultTarget, Name, Path, Place};
-use crate::plan::exposure::ACCESS_OPENED;
-use crate::plan::weakened_invariant::INVARIANT_WEAKENED;
 use crate::reconcile::prelude::*;
 
 /// The most routes that a finding in a module set lists.
@@ -133,11 +131,10 @@ fn level_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Level {
 
 /// Judges what a plan opens and weakens by the levels of the lints. What is denied is refused.
 pub(super) fn judge_exposure(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
-    let level = |key: &Key, lint: &str| {
-        level_of(origins.get(key).and_then(|it| it.facts.levels.get(lint)).copied(), lints, lint)
-    };
-    plan.opened.iter_mut().for_each(|it| it.level = level(&it.key, ACCESS_OPENED));
-    plan.weakened.iter_mut().for_each(|it| it.level = level(&it.key, INVARIANT_WEAKENED));
+    for warning in &mut plan.effects.warnings {
+        let own = origins.get(&warning.key).and_then(|it| it.facts.levels.get(warning.lint)).copied();
+        warning.level = level_of(own, lints, warning.lint);
+    }
     let denied = exposures(plan, origins, Severity::Error);
     plan.refusals.extend(denied);
 }

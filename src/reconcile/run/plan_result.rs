@@ -171,7 +171,7 @@ impl PlanResult {
         // A denied one is a refusal.
         let exposures = self.plan.iter().flat_map(|plan| exposures(plan, &self.origins, Severity::Warning));
         // Edges of other sources may lose their last certificate for a host.
-        let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
+        let lost = self.plan.iter().flat_map(|plan| &plan.effects.lost_certificates);
         let lost = lost.map(|lost| {
             let help = "keep the certificate until the edge has another one, or name this source in the edge's \
                         `certificates_from`";
@@ -184,7 +184,7 @@ impl PlanResult {
     /// of other sources keep from being broken.
     fn invariant_warnings(&self) -> impl Iterator<Item = Diagnostic> {
         let doubts = self.tried.iter().flat_map(|tried| tried.doubts());
-        let behind_others = self.plan.iter().flat_map(|plan| &plan.broken_behind_others);
+        let behind_others = self.plan.iter().flat_map(|plan| &plan.effects.broken_behind_others);
         doubts.chain(behind_others).map(|(key, fault)| {
             let found = Diagnostic::warning(fault.code, fault.message.clone());
             let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
@@ -275,9 +275,7 @@ fn closed_hosts_of(plan: &Plan, tried: &SpeculativeCommit) -> Vec<Diagnostic> {
 
 /// What a plan opens and weakens with a severity, at the manifests.
 pub(super) fn exposures(plan: &Plan, origins: &Origins, severity: Severity) -> Vec<Diagnostic> {
-    let opened = plan.opened.iter().map(|it| (&it.key, it.diagnostic()));
-    let weakened = plan.weakened.iter().map(|it| (&it.key, it.diagnostic()));
-    let all = opened.chain(weakened).filter_map(|(key, found)| Some((key, found?)));
+    let all = plan.effects.warnings.iter().filter_map(|it| Some((&it.key, it.diagnostic()?)));
     let all = all.filter(|(_, found)| found.severity == severity);
     all.map(|(key, found)| placed(origins, Some(key), &Path::root(), found)).collect()
 }

@@ -1,6 +1,6 @@
 //! Applies a plan to a Snapshot without a commit.
 
-use crate::plan::BehaviourDiff;
+use crate::plan::{BehaviourDiff, PlanEffects};
 use crate::reconcile::prelude::*;
 use crate::routing::invariant::broken_behind_others;
 use crate::store::CommitRefusals;
@@ -11,17 +11,13 @@ pub(crate) fn apply_speculatively(
     snapshot: &Snapshot,
     plan: &mut Plan,
 ) -> Result<Option<Arc<SpeculativeCommit>>, CommitRefusals> {
-    plan.opened.clear();
-    plan.behaviour = None;
-    plan.weakened.clear();
-    plan.lost_certificates.clear();
-    plan.broken_behind_others.clear();
+    plan.effects = PlanEffects::default();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
     let tried = SpeculativeCommit::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
-    plan.broken_behind_others = broken_behind_others(snapshot, tried.after(), tried.changed(), clock::now());
+    plan.effects.broken_behind_others = broken_behind_others(snapshot, tried.after(), tried.changed(), clock::now());
     Ok(Some(Arc::new(tried)))
 }
 
@@ -29,7 +25,7 @@ pub(crate) fn apply_speculatively(
 pub(crate) fn note_behaviour(plan: &mut Plan, tried: Option<&SpeculativeCommit>) {
     match tried {
         Some(tried) => plan.note_behaviour(tried.before(), tried.after()),
-        None if plan.is_empty() => plan.behaviour = Some(BehaviourDiff::default()),
+        None if plan.is_empty() => plan.effects.behaviour = Some(BehaviourDiff::default()),
         None => {}
     }
 }

@@ -89,13 +89,10 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
-    for exposure in &plan.opened {
-        tracing::warn!(target: SYNC, source, revision, id = %exposure.key.id, "{exposure}");
+    for warning in &plan.effects.warnings {
+        tracing::warn!(target: SYNC, source, revision, id = %warning.key.id, "{}", warning.message);
     }
-    for weakened in &plan.weakened {
-        tracing::warn!(target: SYNC, source, revision, id = %weakened.key.id, "{weakened}");
-    }
-    for lost in &plan.lost_certificates {
+    for lost in &plan.effects.lost_certificates {
         tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");
     }
     for kept in plan.kept_resources.iter().take(SHOWN_CHANGES) {
