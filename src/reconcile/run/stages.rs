@@ -253,11 +253,9 @@ impl Prepared {
         }
     }
 
-    /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
-    /// `resolve` in their order, with each way in which a run ends before its plan; apart, the order would be hidden.
+    /// Judges a resolved source, and plans it if that found no error.
     fn plan_resolved(&self, mut resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
-        let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
         if !options.prune {
             resolved.keep_undeclared(snapshot, &options.source);
@@ -266,8 +264,8 @@ impl Prepared {
             let mut memo = self.memo.as_ref().map(Lock::lock);
             judge(loaded, resolved, &options.lints, memo.as_deref_mut().map(|memo| &mut memo.judged), now)
         });
-        let mut faulty = resolved.has_errors();
-        if stops() {
+        let faulty = resolved.has_errors();
+        if options.cancel.is_cancelled() {
             return PlanEnd::without_plan(resolved.capped().cancelled(), may_differ);
         }
         // A test that cannot be read may be one that fails.
@@ -278,32 +276,46 @@ impl Prepared {
             resolved = stage("isolate", || self.isolate(resolved, snapshot, now));
         }
         let mut resolved = resolved.capped();
-        let seen = match self.seen(&mut resolved, snapshot) {
-            Ok(seen) => seen,
+        match self.seen(&mut resolved, snapshot) {
+            Ok(seen) => {
+                let snapshot = seen.as_ref().unwrap_or(snapshot);
+                self.tried(self.within_scope(resolved, snapshot, may_differ.as_ref(), faulty, now), snapshot)
+            }
             Err(error) => {
                 resolved.diagnostics.push(error.into());
-                return PlanEnd::without_plan(resolved, None);
+                PlanEnd::without_plan(resolved, None)
             }
-        };
-        let snapshot = seen.as_ref().unwrap_or(snapshot);
-        let (mut plan, differing) = loop {
+        }
+    }
+
+    /// Plans a judged source within its scope. If it is isolated, what the scope refuses is left out, like what is `faulty`
+    /// already. `may_differ` has the resources that may differ; none if these may be any.
+    fn within_scope(
+        &self,
+        mut resolved: Resolution,
+        snapshot: &Snapshot,
+        may_differ: Option<&BTreeSet<Key>>,
+        mut faulty: bool,
+        now: Timestamp,
+    ) -> PlanEnd {
+        let options = &self.options;
+        loop {
             // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
             let prune = options.prune && !faulty;
-            let only = may_differ.as_ref().filter(|_| !faulty);
-            let plan = self.changes(&resolved, snapshot, prune, only);
+            let plan = self.changes(&resolved, snapshot, prune, may_differ.filter(|_| !faulty));
             // Only the next run on a followed source asks for them.
             let is_followed = !faulty && self.memo.is_some();
             let differing: Option<BTreeSet<Key>> = is_followed.then(|| {
                 let changed = plan.changes.iter().map(|change| &change.key);
                 changed.chain(plan.kept_resources.iter().map(|kept| &kept.key)).cloned().collect()
             });
-            if stops() {
+            if options.cancel.is_cancelled() {
                 return PlanEnd::without_plan(resolved.cancelled(), differing);
             }
             let operations = plan.each_operation();
             let refused = options.scope.refused(snapshot, &operations, &self.claimed_ids(&plan), &options.source);
             if refused.is_empty() {
-                break (plan, differing);
+                return PlanEnd { plan: Some((plan, None)), ..PlanEnd::without_plan(resolved, differing) };
             }
             // A deletion has no manifest to set aside, but the next plan has no deletions.
             let has_rest = resolved.mark(refused, snapshot) || !faulty;
@@ -312,21 +324,26 @@ impl Prepared {
             }
             resolved = stage("isolate", || self.isolate(resolved, snapshot, now)).capped();
             faulty = true;
-        };
+        }
+    }
+
+    /// Tries a plan, if there is one, judges what it opens, and runs the route tests.
+    fn tried(&self, mut end: PlanEnd, snapshot: &Snapshot) -> PlanEnd {
+        let options = &self.options;
+        let Some((mut plan, _)) = end.plan.take() else { return end };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
             Err(refusals) => {
                 let is_told = options.behaviour && note_refused_behaviour(&mut plan, snapshot);
-                let end = PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing);
-                PlanEnd { refused: is_told.then_some(plan), ..end }
+                let resolved = end.resolved.refused(refusals, snapshot);
+                PlanEnd { resolved, refused: is_told.then_some(plan), ..end }
             }
-            Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), differing),
+            Ok(_) if options.cancel.is_cancelled() => PlanEnd { resolved: end.resolved.cancelled(), ..end },
             Ok(tried) => {
-                judge_exposure(&resolved.origins, &options.lints, &mut plan);
+                judge_exposure(&end.resolved.origins, &options.lints, &mut plan);
                 if options.behaviour {
                     note_behaviour(&mut plan, tried.as_deref());
                 }
-                let end = PlanEnd { plan: Some((plan, tried)), ..PlanEnd::without_plan(resolved, differing) };
-                self.tested(end, snapshot)
+                self.tested(PlanEnd { plan: Some((plan, tried)), ..end }, snapshot)
             }
         }
     }
