@@ -171,12 +171,7 @@ impl Planner<'_> {
         let vanishes = info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none());
         if entry.claim.as_deref() != Some(&wanted.claim) && !vanishes {
             if operations.is_empty() {
-                effect = match &entry.claim {
-                    None => Effect::Adopt,
-                    Some(claim) if claim.source != wanted.claim.source => Effect::Adopt,
-                    Some(claim) if !is_renamed(claim, wanted) => Effect::Protect,
-                    Some(_) => Effect::Rename,
-                };
+                effect = claim_effect(entry.claim.as_deref(), &wanted.claim);
             }
             operations.push(Operation::Claim { key: wanted.key.clone(), claim: Some(wanted.claim.clone()) });
         }
@@ -198,7 +193,7 @@ impl Planner<'_> {
         if let Some(old) = &entry.claim {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("renamed from `{}`", old.name));
-            } else if is_renamed(old, wanted) {
+            } else if is_renamed(old, &wanted.claim) {
                 let over = wanted.claim.renamed_from.is_none();
                 let note = if over { "name swap ended" } else { "swaps its name" };
                 change.notes.push(note.into());
@@ -320,7 +315,7 @@ impl Planner<'_> {
                 Change::new(key, name, Effect::Delete, Some(entry), deletion(entry))
             } else {
                 let claim = Claim { source: self.source.to_owned(), transfer_to: None, returned: false, ..old.clone() };
-                let effect = if old.source == self.source { Effect::Protect } else { Effect::Adopt };
+                let effect = claim_effect(Some(old), &claim);
                 let notes = transfer_notes(old, &claim);
                 let operations = vec![Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) }];
                 Change { notes, ..Change::new(key, name, effect, Some(entry), operations) }
@@ -450,7 +445,16 @@ pub(super) fn handover_note(old: &Claim, new: &Claim) -> Option<String> {
     }
 }
 
+/// The effect of a plan that changes nothing of a resource but its claim.
+pub(super) fn claim_effect(old: Option<&Claim>, new: &Claim) -> Effect {
+    match old.filter(|old| old.source == new.source) {
+        None => Effect::Adopt,
+        Some(old) if is_renamed(old, new) => Effect::Rename,
+        Some(_) => Effect::Protect,
+    }
+}
+
 /// Whether the names in a resource's claim change.
-fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
-    old.name != wanted.claim.name || old.renamed_from != wanted.claim.renamed_from
+fn is_renamed(old: &Claim, new: &Claim) -> bool {
+    old.name != new.name || old.renamed_from != new.renamed_from
 }

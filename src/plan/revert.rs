@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::calls::{changes, deletion};
 use super::change::{Change, Plan, named};
 use super::deletion_budget::{BudgetSetting, DeletionBudget};
-use super::diff::{handover_note, protection_note};
+use super::diff::{claim_effect, handover_note, protection_note};
 use super::effect::Effect;
 use super::near_source::near_source;
 use crate::model::required_secrets::{SET_IN_ANY_CASE, brought_back, lacks_record, without_incomparable};
@@ -187,7 +187,9 @@ impl RevertPlanner<'_> {
         let (mut effect, mut notes) = (Effect::Change, Vec::new());
         notes.extend(comparable.is_some().then(|| SET_IN_ANY_CASE.to_owned()));
         if now.claim != claim {
-            let only = operations.is_empty();
+            if let Some(new) = claim.as_deref().filter(|_| operations.is_empty()) {
+                effect = claim_effect(now.claim.as_deref(), new);
+            }
             operations.push(Operation::Claim { key: then.key.clone(), claim: claim.clone() });
             match (&now.claim, &claim) {
                 (Some(old), None) => notes.push(format!("no longer owned by source `{}`", old.source)),
@@ -196,19 +198,12 @@ impl RevertPlanner<'_> {
                     if new.is_kept_by_rollback() {
                         notes.push("kept until its source declares it".into());
                     }
-                    effect = if only { Effect::Adopt } else { effect };
                 }
                 (Some(old), Some(new)) => {
                     if old.name != new.name {
                         notes.push(format!("renamed from `{}`", old.name));
                     }
                     notes.extend(protection_note(old, new).into_iter().chain(promise_note(old, new)));
-                    let same_name = old.name == new.name && old.renamed_from == new.renamed_from;
-                    effect = match only {
-                        true if same_name => Effect::Protect,
-                        true => Effect::Rename,
-                        false => effect,
-                    };
                 }
                 (None, _) => {}
             }
