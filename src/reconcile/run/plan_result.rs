@@ -100,14 +100,9 @@ impl PlanResult {
     /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
     pub fn places(&self) -> Places {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
-        let with_lines = changes.len() <= MOST_LINES;
-        let place = |key: &Key| {
-            let origin = &self.origins.get(key)?.origin;
-            if !with_lines {
-                return Some(origin.file.source.name.clone());
-            }
-            let place = origin.place(&Path::root(), FaultTarget::Value);
-            Some(format!("{}:{}", place.file.name, place.line_column().0))
+        let place = |key: &Key| match changes.len() <= MOST_LINES {
+            true => self.declared_at(key, &Path::root()),
+            false => Some(self.origins.get(key)?.origin.file.source.name.clone()),
         };
         // The first position in a file parses it.
         let places = changes.par_iter().filter_map(|change| {
@@ -224,7 +219,7 @@ impl PlanResult {
     }
 
     /// The file and line of a field of a declared resource.
-    pub(super) fn declared_at(&self, key: &Key, path: &Path) -> Option<String> {
+    pub(crate) fn declared_at(&self, key: &Key, path: &Path) -> Option<String> {
         let place = self.origins.get(key)?.origin.place(path, FaultTarget::Value);
         Some(format!("{}:{}", place.file.name, place.line_column().0))
     }

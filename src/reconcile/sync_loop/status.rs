@@ -8,7 +8,7 @@ use std::path::Path;
 use super::condition::Status;
 use super::plan_drift::drifted;
 use super::sync_log::or_warn;
-use crate::model::{CommitAuthor, DriftedResource, FaultTarget, FieldPath, Name};
+use crate::model::{CommitAuthor, DriftedResource, FieldPath, Name};
 use crate::plan::Summary;
 use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
@@ -148,8 +148,7 @@ fn ownership_conflicts(planned: &PlanResult, snapshot: &Snapshot) -> Vec<Ownersh
         if *owner == desired.claim.source {
             return None;
         }
-        let place = planned.origins.get(&desired.key).map(|it| it.origin.place(&FieldPath::root(), FaultTarget::Value));
-        let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
+        let place = planned.declared_at(&desired.key, &FieldPath::root()).map(|place| format!(" ({place})"));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
         Some(OwnershipConflict { owner: owner.clone(), resource })
     });
