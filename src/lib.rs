@@ -226,7 +226,7 @@
 //! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot, where it must
 //!   break no invariant (`store::speculative`, D120) → what it opens is judged (`plan::exposure`, D113) → the route tests
-//!   of the source run on the result (`routing::route_test`, D118) → `plan::render` or a format (`plan::format`) → exit
+//!   of the source run on the result (`routing::route_test`, D118) → `plan::format` → exit
 //!   code. Without `--dry-run` the plan is committed as one revision with one history record. With `--server` the files
 //!   go to `server::operations::reconciliation`, which does the same on its own store, and also answers reviews of a
 //!   folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all

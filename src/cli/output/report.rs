@@ -8,10 +8,10 @@ use super::stdout::{paint, print_coloured, unless_closed, write};
 use super::{destination, diagnostics};
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
+use crate::plan::format::overview::overview;
+use crate::plan::format::text::{behaviour_text, pieces};
 use crate::plan::format::{Format, render};
-use crate::plan::overview::overview;
 use crate::plan::redacted_plan::{Detail, LARGE, RedactedPlan};
-use crate::plan::render::{behaviour_text, pieces};
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use crate::cli::prelude::*;
-use crate::plan::render::Paint;
+use crate::plan::format::text::Paint;
 
 /// Writes data to standard output, as the end of a command. A closed pipe is not an error: its reader is done (D31).
 pub(crate) fn print(data: impl AsRef<[u8]>) -> CommandResult {

@@ -3,12 +3,12 @@
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::diagnostics::{everything, position};
+use super::text::{notes, sign};
 use super::verdict::{store_note, summary, verdict};
 use crate::model::{Diagnostic, Drift};
 use crate::plan::behaviour;
 use crate::plan::effect::Effect;
 use crate::plan::redacted_plan::{Call, RedactedChange};
-use crate::plan::render::{notes, sign};
 use crate::plan::report::Report;
 use crate::syntax::text::escaped;
 

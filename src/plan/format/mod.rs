@@ -3,17 +3,19 @@
 //! A format is a function from a [`Report`] to text. All of them get the same report, whose plan has no secrets any
 //! more, so that a new format cannot show one, and none reads anything else, so that a report of a server and a local
 //! one look alike. What several formats say in the same words is in two files: `verdict` has the lines about a report
-//! as a whole, and `diagnostics` the order and the places of findings.
+//! as a whole, and `diagnostics` the order and the places of findings. `overview` is the text of a large plan.
 
 mod diagnostics;
 pub(crate) mod github;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;
+pub(crate) mod overview;
 pub(crate) mod sarif;
+pub(crate) mod text;
 pub(crate) mod verdict;
 
-use super::{render as text, report::Report};
+use super::report::Report;
 use crate::model::{JsonError, names::names};
 
 /// A report format.
@@ -41,11 +43,7 @@ names! {
 /// Renders the report. Text has colour codes; the caller strips them if needed.
 pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
     Ok(match format {
-        Format::Text => match (&report.plan, &report.refused) {
-            (Some(plan), _) => text::text(plan),
-            (None, Some(refused)) => text::behaviour_text(refused, text::Paint::Coloured),
-            (None, None) => String::new(),
-        },
+        Format::Text => text::render(report),
         Format::Json => json::render(report)?,
         Format::Markdown => markdown::render(report),
         Format::Github => github::render(report),
@@ -73,6 +71,6 @@ mod tests {
         };
         let plan = Some(RedactedPlan { base: 1, unchanged: 2, changes: vec![change], ..RedactedPlan::default() });
         let report = Report { plan, ..Report::default() };
-        assert_eq!(render(Format::Text, &report).ok(), report.plan.as_ref().map(text::text));
+        assert_eq!(render(Format::Text, &report).ok(), report.plan.as_ref().map(text::plan_text));
     }
 }

@@ -23,7 +23,8 @@ use crate::model::{
     AnyResource, ApiKey, Author, CertificateAuthority, Claim, Code, Desired, Entry, EventSource, Fault, HttpsEdge, Id,
     Key, Kind, MASK, Operation, Secret, Secrets, Snapshot,
 };
-use crate::plan::{DeletionBudget, DigestProtection, Plan, PlanConditions, RedactedPlan, SavedPlan, diff, render};
+use crate::plan::format::text::plan_text;
+use crate::plan::{DeletionBudget, DigestProtection, Plan, PlanConditions, RedactedPlan, SavedPlan, diff};
 use crate::store::{Attempt, Places, Query, Record, Store, clock};
 use crate::syntax::yaml::Tape;
 use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
@@ -191,7 +192,7 @@ fn recent(store: &Store, limit: usize) -> Vec<Record> {
 
 /// Returns the plan as text.
 fn shown(plan: &Plan) -> String {
-    render::text(&RedactedPlan::from_plan(plan).unwrap())
+    plan_text(&RedactedPlan::from_plan(plan).unwrap())
 }
 
 fn calls(plan: &Plan) -> Vec<String> {

@@ -6,7 +6,7 @@
 //! never in it.
 
 use crate::model::drift::FieldDrift;
-use crate::plan::render::sign;
+use crate::plan::format::text::sign;
 use crate::reconcile::prelude::*;
 use crate::syntax::text::escaped;
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::effect::Effect;
-use super::redacted_plan::{RedactedChange, RedactedPlan};
-use super::render::{Paint, conclusion, sign, write_head};
-use super::summary::Summary;
+use super::text::{Paint, conclusion, sign, write_head};
+use crate::plan::effect::Effect;
+use crate::plan::redacted_plan::{RedactedChange, RedactedPlan};
+use crate::plan::summary::Summary;
 use crate::syntax::text::escaped;
 
 /// The number of changes of each sort that are listed.

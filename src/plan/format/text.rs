@@ -6,10 +6,11 @@ use std::iter;
 use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
-use super::behaviour;
-use super::effect::Effect;
-use super::redacted_plan::{RedactedChange, RedactedPlan};
 use crate::model::Drift;
+use crate::plan::behaviour;
+use crate::plan::effect::Effect;
+use crate::plan::redacted_plan::{RedactedChange, RedactedPlan};
+use crate::plan::report::Report;
 use crate::syntax::text::escaped;
 
 /// How many changes one thread renders at once.
@@ -35,8 +36,17 @@ impl Paint {
     }
 }
 
+/// Renders the report: the plan, or the effect on requests of one that invariants refuse.
+pub(super) fn render(report: &Report) -> String {
+    match (&report.plan, &report.refused) {
+        (Some(plan), _) => plan_text(plan),
+        (None, Some(refused)) => behaviour_text(refused, Paint::Coloured),
+        (None, None) => String::new(),
+    }
+}
+
 /// Renders the plan with colour codes; the caller strips them if needed.
-pub(crate) fn text(plan: &RedactedPlan) -> String {
+pub(crate) fn plan_text(plan: &RedactedPlan) -> String {
     pieces(plan, Paint::Coloured).collect()
 }
 
@@ -173,7 +183,8 @@ mod tests {
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
         let redacted = RedactedPlan::from_plan(&plan).unwrap();
         let pieces_of = |paint: Paint| pieces(&redacted, paint).collect::<Vec<String>>();
-        let (whole, longest) = (text(&redacted), pieces_of(Paint::Coloured).iter().map(String::len).max().unwrap());
+        let (whole, longest) =
+            (plan_text(&redacted), pieces_of(Paint::Coloured).iter().map(String::len).max().unwrap());
         assert!(longest < whole.len() / 10, "{longest} of {}", whole.len());
         assert_eq!(whole, pieces_of(Paint::Coloured).concat());
         assert_eq!(pieces_of(Paint::Plain).concat(), anstream::adapter::strip_str(&whole).to_string());
