@@ -19,7 +19,7 @@ use crate::reconcile::sync_loop::condition::{Condition, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::health::Health;
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
-use crate::reconcile::sync_loop::signal::Signal;
+use crate::reconcile::sync_loop::schedule::Signal;
 use crate::reconcile::sync_loop::status::{SourceStatus, StatusBoard};
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::sync_loop::sync_log::or_warn;

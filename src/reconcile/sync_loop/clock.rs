@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::SystemTime;
 
-use super::signal::Signal;
+use super::schedule::Signal;
 use crate::reconcile::prelude::*;
 
 /// The clock of a loop; clones share one time.

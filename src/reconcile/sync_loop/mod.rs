@@ -53,7 +53,6 @@ pub(crate) mod put_back;
 mod report_dedup;
 mod resource_fight;
 pub(crate) mod schedule;
-pub(crate) mod signal;
 pub(crate) mod status;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
@@ -81,8 +80,7 @@ use clock::Clock;
 use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
-use schedule::Schedule;
-use signal::Signal;
+use schedule::{Schedule, Signal};
 use suspension::Suspensions;
 use write_quiescence::WriteQuiescence;
 

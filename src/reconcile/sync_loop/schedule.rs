@@ -1,4 +1,4 @@
-//! When a loop syncs its source next.
+//! When a loop syncs its source next, and what wakes it.
 //!
 //! It is decided from the events that came and the time alone, both of which a test provides: a burst of events is
 //! followed by one sync, once they have paused for [`QUIET`], or after [`LONGEST_DEBOUNCE`] if they never do. A rest,
@@ -12,6 +12,13 @@ pub(crate) const QUIET: Duration = Duration::from_millis(150);
 pub(crate) const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often a path is checked: swapping a link or folder far above it causes no event.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// A request to the loop.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    Sync,
+    Stop,
+}
 
 /// The state that decides when a loop syncs next.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::lock::Lock;
-use crate::reconcile::sync_loop::signal::Signal;
+use crate::reconcile::sync_loop::schedule::Signal;
 
 /// An event at a time.
 type Happening = Box<dyn FnOnce() + Send>;
