@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::calls::deletion;
 use super::{effect::Effect, kept_resources::KeptResource, plan_effects::PlanEffects, summary::Summary};
 use crate::model::drift::only_others_changed;
 use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, Entry, Id, Key, Kind, Operation};
@@ -67,6 +68,19 @@ impl Plan {
     /// Forbids running the plan.
     pub(super) fn refuse(&mut self, code: Code, message: impl Into<String>, help: impl Into<String>) {
         self.refusals.push(Diagnostic::error(code, message).help(help));
+    }
+
+    /// Adds the deletion of a resource, and refuses it with a help if `prevent_destroy` is set. An implicit resource without
+    /// modules goes with its last child (D34).
+    pub(super) fn delete(&mut self, entry: &Entry, name: String, help: &str) {
+        if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
+            let message = format!("{} has `prevent_destroy` and would be deleted", named(&entry.key, &name));
+            self.refuse(Code::PreventDestroy, message, help);
+        }
+        let operations = deletion(entry);
+        if !operations.is_empty() {
+            self.changes.push(Change::new(entry.key.clone(), name, Effect::Delete, Some(entry), operations));
+        }
     }
 
     /// All operations, in execution order.

@@ -6,10 +6,8 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::calls::deletion;
-use super::change::{Change, Plan, named};
+use super::change::{Plan, named};
 use super::deletion_budget::{BudgetSetting, DeletionBudget};
-use super::effect::Effect;
 use super::near_source::near_source;
 use crate::model::{Code, Diagnostic, Entry, Key, Snapshot};
 use crate::syntax::text::printable;
@@ -26,22 +24,13 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: DeletionBudget) 
     // Backward through the kinds, so that every prefix of the plan keeps references valid.
     owned.sort_by_cached_key(|entry| (Reverse(entry.key.kind), current.full_name(entry)));
     for entry in &owned {
-        let (key, name) = (&entry.key, current.full_name(entry));
-        let named = named(key, &name);
-        if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
-            let message = format!("{named} has `prevent_destroy` and would be deleted");
-            let help = "remove `prevent_destroy` from its manifest, and reconcile the source first";
-            plan.refuse(Code::PreventDestroy, message, help);
-        }
+        let name = current.full_name(entry);
+        let named = named(&entry.key, &name);
+        plan.delete(entry, name, "remove `prevent_destroy` from its manifest, and reconcile the source first");
         let others = others_that_need(current, entry, source);
         if !others.is_empty() {
             let message = format!("{named} is in use by {}", current.names_of(&others));
             plan.refuse(Code::InUse, message, Code::InUse.info().cure);
-        }
-        let operations = deletion(entry);
-        // An implicit resource without modules goes with its last child (D34).
-        if !operations.is_empty() {
-            plan.changes.push(Change::new(key.clone(), name, Effect::Delete, Some(entry), operations));
         }
     }
     if budget != DeletionBudget::Normal {

@@ -19,7 +19,7 @@ mod owners;
 
 use std::sync::Arc;
 
-use super::calls::{changes, deletion};
+use super::calls::changes;
 use super::change::{Change, Plan, named};
 use super::deletion_budget::{BudgetSetting, DeletionBudget};
 use super::diff::{claim_effect, handover_note, protection_note};
@@ -213,12 +213,8 @@ impl RevertPlanner<'_> {
 
     fn delete(&mut self, now: &Arc<Entry>) {
         self.refuse_if_taken(Some(now), None);
-        if now.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
-            let message = format!("{} has `prevent_destroy` and would be deleted", named(&now.key, &self.name(now)));
-            let help = "keep it, or remove `prevent_destroy` in a separate change first";
-            self.plan.refuse(Code::PreventDestroy, message, help);
-        }
-        self.push(now, Effect::Delete, Vec::new(), deletion(now), None);
+        let name = self.name(now);
+        self.plan.delete(now, name, "keep it, or remove `prevent_destroy` in a separate change first");
     }
 
     /// Adds the operations on a resource, and the Spec that it is compared with, unless that is the present one. An implicit
