@@ -13,9 +13,10 @@ use serde_json::json;
 
 use super::operations::OPERATIONS;
 use super::resources::endpoint::{Action, Endpoint, endpoints};
+use crate::server::http::error_body::ErrorBody;
 use crate::server::prelude::*;
 use operation_document::OperationDocument;
-use schemas::{SCHEMAS, Schemas, description_of, redirect};
+use schemas::{Schemas, description_of, redirect};
 
 pub(super) mod operation_document;
 mod operation_texts;
@@ -55,8 +56,8 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
         item.insert("parameters".into(), path_parameters(operation.path));
         item.insert(operation.method_name().to_owned(), described);
     }
+    let responses = failure_responses(&schemas.response::<ErrorBody>());
     let (mut schemas, references) = schemas.finish();
-    schemas.insert("Error".into(), error_schema());
     schemas.sort_keys();
     let server = if base_path.is_empty() { "/" } else { base_path };
     let mut document = json!({
@@ -75,7 +76,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "responses": failure_responses(),
+            "responses": responses,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "The token of an API key."},
                 "version": {"type": "apiKey", "in": "header", "name": version_header, "description": "The API version: `2`."},
@@ -168,8 +169,8 @@ fn path_parameters(path: &str) -> Value {
     names.map(|name| json!({"name": name, "in": "path", "required": true, "description": operation_texts::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
 }
 
-/// The errors by status.
-fn failure_responses() -> Value {
+/// The errors by status. All have the same schema.
+fn failure_responses(schema: &Value) -> Value {
     let described = [
         ("400", "The request is invalid; `errors` lists every fault."),
         ("401", "No valid API key, or one that has expired."),
@@ -193,61 +194,7 @@ fn failure_responses() -> Value {
         ),
     ];
     let responses = described.map(|(status, description)| {
-        let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
         (status.to_owned(), json!({"description": description, "content": {"application/json": {"schema": schema}}}))
     });
     responses.into_iter().collect()
-}
-
-/// The common error body (D9).
-fn error_schema() -> Value {
-    json!({
-        "type": "object",
-        "description": "The body of every error.",
-        "properties": {
-            "error_code": {"type": "string", "pattern": "^ERR_EDGEWRIGHT_", "description": "The error code; `edgewright explain CODE` explains it."},
-            "status_code": {"type": "integer", "description": "The HTTP status."},
-            "msg": {"type": "string", "description": "The message of the first fault."},
-            "details": {
-                "type": "object",
-                "properties": {
-                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The ID of the request, as in the Request-Id header."},
-                    "field": {"type": "string", "description": "JSON pointer to the invalid field."},
-                    "revision": {"type": "string", "pattern": "^[0-9]+$", "description": "With `ERR_EDGEWRIGHT_REVISION_GONE`: the current revision.", "x-extension": true},
-                    "invariant": {"type": "string", "description": "With `ERR_EDGEWRIGHT_INVARIANT_BROKEN` or `ERR_EDGEWRIGHT_INVARIANT_UNPROVEN`: the name of the invariant, or its ID.", "x-extension": true},
-                    "invariant_source": {"type": "string", "description": "The source that owns the invariant, if one does.", "x-extension": true},
-                    "request": {"type": "string", "description": "The method and URL of a request that breaks the invariant, or may.", "x-extension": true},
-                    "way": {"type": "string", "description": "The way of this request: edge, route and modules.", "x-extension": true},
-                },
-                "required": ["operation_id"],
-                "additionalProperties": {"type": "string"},
-            },
-            "errors": {
-                "type": "array",
-                "description": "All faults, if there are several.",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "error_code": {"type": "string"},
-                        "field": {"type": "string", "description": "JSON pointer to the invalid field."},
-                        "msg": {"type": "string"},
-                    },
-                    "required": ["error_code", "field", "msg"],
-                },
-            },
-            "missing": {
-                "type": "array",
-                "description": "With `ERR_EDGEWRIGHT_MISSING_FILES`: the digests of the texts that the server lacks.",
-                "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-                "x-extension": true,
-            },
-        },
-        "required": ["error_code", "status_code", "msg", "details"],
-        "example": {
-            "error_code": "ERR_EDGEWRIGHT_UNKNOWN_FIELD",
-            "status_code": 400,
-            "msg": "unknown field `oath`; did you mean `oauth`?",
-            "details": {"operation_id": "op_2f9XkQ0000000000000000000a", "field": "/oath"},
-        },
-    })
 }

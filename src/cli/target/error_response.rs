@@ -3,33 +3,11 @@
 use crate::cli::prelude::*;
 use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::weakened_invariant::INVARIANT_WEAKENED;
+use crate::server::http::error_body::ErrorBody;
 
 /// A server's error response (D9).
 #[derive(Deserialize)]
-pub(super) struct ErrorResponse {
-    error_code: String,
-    msg: String,
-    #[serde(default)]
-    details: ErrorDetails,
-    #[serde(default)]
-    errors: Vec<ErrorItem>,
-    #[serde(default)]
-    missing: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct ErrorDetails {
-    #[serde(default)]
-    field: String,
-}
-
-#[derive(Deserialize)]
-struct ErrorItem {
-    error_code: String,
-    msg: String,
-    #[serde(default)]
-    field: String,
-}
+pub(super) struct ErrorResponse(ErrorBody);
 
 impl ErrorResponse {
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
@@ -37,12 +15,20 @@ impl ErrorResponse {
     }
 
     pub(super) fn message(&self) -> &str {
-        &self.msg
+        &self.0.msg
     }
 
     /// The code, unless only a newer version knows it.
     fn code(&self) -> Option<Code> {
-        Code::from_name(&self.error_code)
+        Code::from_name(&self.0.error_code)
+    }
+
+    /// The code, the message and the field of each fault.
+    fn faults(&self) -> Vec<(&str, &str, &str)> {
+        match self.0.errors.as_slice() {
+            [] => vec![(&*self.0.error_code, &*self.0.msg, &*self.0.details.field)],
+            several => several.iter().map(|it| (&*it.error_code, &*it.msg, &*it.field)).collect(),
+        }
     }
 
     /// Whether the server refused the request before starting on it.
@@ -57,26 +43,23 @@ impl ErrorResponse {
 
     /// The digests of the texts that the server lacks, if it answered that (D72).
     pub(super) fn missing_files(&self) -> Option<&[String]> {
-        (self.code() == Some(Code::MissingFiles)).then_some(self.missing.as_slice())
+        (self.code() == Some(Code::MissingFiles)).then_some(self.0.missing.as_slice())
     }
 
     /// Whether the server does not know a field of the request, because it is older.
     pub(super) fn rejects_field(&self, is_it: impl Fn(&str) -> bool) -> bool {
-        let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
-        rejects(&self.error_code, &self.details.field)
-            || self.errors.iter().any(|it| rejects(&it.error_code, &it.field))
+        let unknown = Some(Code::UnknownField);
+        self.faults().into_iter().any(|(code, _, field)| Code::from_name(code) == unknown && is_it(field))
     }
 
     /// The code and message of a server that failed while it handled the request.
     pub(super) fn of_server(&self) -> (Code, String) {
-        (self.code().unwrap_or(Code::Internal), format!("the server failed: {}", self.msg))
+        (self.code().unwrap_or(Code::Internal), format!("the server failed: {}", self.0.msg))
     }
 
     /// The exit code of a command whose plan is refused like this.
     pub(super) fn exit(&self) -> Exit {
-        let first = (&self.error_code, &self.msg, &self.details.field);
-        let others = self.errors.iter().map(|it| (&it.error_code, &it.msg, &it.field));
-        let mut exits = std::iter::once(first).chain(others).filter_map(|(code, msg, field)| {
+        let mut exits = self.faults().into_iter().filter_map(|(code, msg, field)| {
             let is_in_manifest = field.starts_with("/files/") && field.ends_with("/text");
             Some(Exit::of_refusal(reason(Code::from_name(code)?, msg), is_in_manifest))
         });
@@ -110,11 +93,7 @@ impl ErrorResponse {
             let error = Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}"));
             if help.is_empty() { error } else { error.help(help) }
         };
-        let diagnostics = match self.errors.as_slice() {
-            [] => vec![one(&self.error_code, &self.msg)],
-            several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
-        };
-        Failure::new(diagnostics, Exit::Error)
+        Failure::new(self.faults().into_iter().map(|(code, msg, _)| one(code, msg)).collect(), Exit::Error)
     }
 }
 

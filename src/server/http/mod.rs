@@ -11,6 +11,7 @@ pub(crate) mod conditional;
 pub(crate) mod cors;
 mod docs;
 mod endpoint_paths;
+pub(crate) mod error_body;
 pub(crate) mod page;
 pub(crate) mod proxy;
 pub(crate) mod query;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::schemas::SCHEMAS;
 use super::*;
 use crate::server::VERSION_HEADER;
 
