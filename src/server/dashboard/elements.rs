@@ -11,9 +11,8 @@ use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryItem};
 use crate::server::prelude::*;
+use crate::store::history::commits::short_commit;
 
-/// The digits of a commit that are shown.
-const COMMIT_DIGITS: usize = 10;
 /// The most characters of a value on one line.
 const MOST_OF_VALUE: usize = 200;
 
@@ -159,8 +158,7 @@ pub(super) fn name_or<'t>(name: &'t str, id: &'t str) -> &'t str {
 
 /// The beginning of a commit ID, with the whole on hover, and a link to the forge of its source.
 pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
-    let short: String = id.chars().take(COMMIT_DIGITS).collect();
-    let shown = html! { @if !id.is_empty() { code title=(id) { (short) } } };
+    let shown = html! { @if !id.is_empty() { code title=(id) { (short_commit(id)) } } };
     linked(forge.commit(id).as_deref(), shown)
 }
 

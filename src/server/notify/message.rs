@@ -11,6 +11,7 @@ use crate::server::resources::change::actor;
 use crate::store::ChangeEvent;
 use crate::store::commit::entries::Hash;
 use crate::store::history::change_description::ChangeOutline;
+use crate::store::history::commits::{is_dirty, short_commit};
 use crate::store::history::records::CommitDetails;
 use crate::syntax::text::{beginning, without_tokens};
 
@@ -20,8 +21,6 @@ const MOST_CHANGES: usize = 500;
 const NAMED_CHANGES: usize = 5;
 /// The most characters of a text: a chat cuts longer ones.
 const MOST_CHARACTERS: usize = 2000;
-/// The characters of a commit in a text.
-const COMMIT_CHARACTERS: usize = 8;
 
 /// A notification. Its id depends only on what it is about and whom it tells, so it stays the same in each attempt.
 #[derive(Debug)]
@@ -165,7 +164,9 @@ pub(super) fn line(text: &str) -> String {
 
 /// A commit and its author, for a text.
 pub(super) fn commit_text(commit: &str, author: Option<&CommitAuthor>) -> String {
-    let short: String = commit.chars().take(COMMIT_CHARACTERS).collect();
+    let short = short_commit(commit);
+    // The commit's author did not make the uncommitted changes.
+    let author = author.filter(|_| !is_dirty(commit));
     let who = author.map(|who| if who.name.is_empty() { who.email.as_str() } else { who.name.as_str() });
     match who.filter(|who| !who.is_empty()) {
         Some(who) => format!("commit {short} by {who}"),

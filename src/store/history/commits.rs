@@ -20,6 +20,10 @@ use crate::syntax::text::printable;
 const FEWEST_DIGITS: usize = 7;
 /// The digits of a whole SHA-256 id.
 const MOST_DIGITS: usize = 64;
+/// The digits that people see.
+const SHORT_COMMIT: usize = 8;
+/// The suffix of uncommitted changes.
+const DIRTY: &str = "-dirty";
 
 /// A Git commit id, whole or abbreviated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,7 +248,13 @@ impl Store {
 
 /// Whether the manifests of a commit had other changes (D29).
 pub(crate) fn is_dirty(commit: &str) -> bool {
-    commit.ends_with("-dirty")
+    commit.ends_with(DIRTY)
+}
+
+/// The first digits of a commit, and the suffix of uncommitted changes.
+pub(crate) fn short_commit(commit: &str) -> String {
+    let (id, suffix) = commit.strip_suffix(DIRTY).map_or((commit, ""), |id| (id, DIRTY));
+    id.chars().take(SHORT_COMMIT).chain(suffix.chars()).collect()
 }
 
 #[cfg(test)]
@@ -273,6 +283,12 @@ mod tests {
     fn find(store: &Store, name: &str) -> Result<u64, String> {
         let name = RevisionName::parse(name).unwrap();
         store.revision_named(&name, None, &[], &|| false).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_short_commit_keeps_the_mark_of_uncommitted_changes() {
+        let commits = ["4f2a9c51d0b7e386", "4f2a9c51d0b7e386-dirty", "4f2a-dirty", ""];
+        assert_eq!(commits.map(short_commit), ["4f2a9c51", "4f2a9c51-dirty", "4f2a-dirty", ""]);
     }
 
     #[test]

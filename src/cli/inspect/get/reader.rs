@@ -6,7 +6,6 @@ use crate::cli::access::keys::roles_on_server;
 use crate::cli::access::owners::owners_in_store;
 use crate::cli::command_prelude::*;
 use crate::cli::failure::if_found;
-use crate::cli::inspect::status::text::short_commit;
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_on_server};
 use crate::cli::output::list::ListItem;
 use crate::cli::target::{sources_of_server, sources_of_store};
@@ -18,6 +17,7 @@ use crate::model::snapshot::view::view_json;
 use crate::server;
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::operations::resource_names::{COLLECTION, PATH, ResourceName};
+use crate::store::history::commits::short_commit;
 use crate::syntax::cel::{CelMeter, OBJ};
 
 /// The first column of a list.

@@ -12,13 +12,12 @@ use crate::model::author::{key_of, owner_of};
 use crate::plan::format::json::Item;
 use crate::server::operations::sources::drift_view::undo_rollback;
 use crate::server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView};
+use crate::store::history::commits::short_commit;
 
 /// The most diagnostics of a source that are shown.
 const MOST_SHOWN: usize = 10;
 /// The most places of a diagnostic that are shown beside its own.
 const MOST_RELATED: usize = 3;
-/// The length of a commit in the table.
-const SHORT_COMMIT: usize = 8;
 
 /// A table of the sources, the reasons of those that are not synced, and the warnings of the others. `undo` has the arguments that
 /// undo the rollbacks of sources, as far as they are known.
@@ -196,14 +195,6 @@ fn is_behind(source: &SourceView) -> bool {
 
 fn attempted(source: &SourceView) -> String {
     source.last_attempt.as_ref().map(|sync| short_commit(&sync.commit)).unwrap_or_default()
-}
-
-/// A commit's first digits, and the suffix of uncommitted changes.
-pub(crate) fn short_commit(commit: &str) -> String {
-    match commit.split_once('-') {
-        Some((hash, suffix)) => format!("{}-{suffix}", short_commit(hash)),
-        None => commit.chars().take(SHORT_COMMIT).collect(),
-    }
 }
 
 fn coloured_state(source: &SourceView) -> String {

@@ -2,12 +2,13 @@
 
 use std::thread;
 
-use super::text::{reasons, short_commit, state, text};
+use super::text::{reasons, state, text};
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::ListFormat;
 use crate::cli::output::{append, is_on_terminal, json_line, redraw};
 use crate::reconcile::sync_loop::condition::Reason;
 use crate::server::operations::sources::view::{SourceList, SourceState, SourceView};
+use crate::store::history::commits::short_commit;
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
