@@ -14,6 +14,14 @@ pub struct CommitAuthor {
     pub email: String,
 }
 
+/// The author of a commit as Git shows it, or the only one of both that is known.
+pub(crate) fn commit_author_of(name: &str, email: &str) -> String {
+    match (name, email) {
+        (one, "") | ("", one) => one.to_owned(),
+        _ => format!("{name} <{email}>"),
+    }
+}
+
 /// The author of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]

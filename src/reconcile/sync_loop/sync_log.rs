@@ -5,6 +5,7 @@
 //! result that stays as it was is not logged again ([`report_dedup`](super::report_dedup)). Values of manifests are
 //! never in it.
 
+use crate::model::author::commit_author_of;
 use crate::model::drift::FieldDrift;
 use crate::plan::format::text::sign;
 use crate::reconcile::prelude::*;
@@ -35,16 +36,11 @@ impl<'a> SyncOrigin<'a> {
     /// Returns the origin of a sync by its author.
     pub(crate) fn from_author(author: &'a Author) -> Self {
         let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
-        let named = |name: &str, email: &str| match (name.is_empty(), email.is_empty()) {
-            (_, true) => name.to_owned(),
-            (true, false) => email.to_owned(),
-            (false, false) => format!("{name} <{email}>"),
-        };
         match author {
             Author::Source { source, commit, commit_author, through, .. } => Self {
                 source: Some(source.as_str()),
                 commit: commit.as_deref(),
-                author: commit_author.as_ref().map(|who| named(&who.name, &who.email)),
+                author: commit_author.as_ref().map(|who| commit_author_of(&who.name, &who.email)),
                 key: key(through),
             },
             Author::Rollback { source, through, .. } => {

@@ -7,6 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::inspect::get::{ResourceReader, short_name_of};
 use crate::cli::target::to_change;
 use crate::model::Claim;
+use crate::model::author::commit_author_of;
 use crate::server::notify::change_text::details;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry};
 use crate::store::history::change_description::ChangeOutline;
@@ -191,7 +192,7 @@ fn commit_text(author: &mut HistoryAuthor) -> Option<String> {
     if is_dirty(&author.commit) {
         return None;
     }
-    let by = if name.is_empty() && email.is_empty() { String::new() } else { format!("{name} <{email}>") };
+    let by = commit_author_of(&name, &email);
     match (message.is_empty(), by.is_empty()) {
         (true, true) => None,
         (true, false) => Some(format!("by {by}")),

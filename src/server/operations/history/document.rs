@@ -1,6 +1,6 @@
 //! The response bodies of `/history`, for the server and for the command line.
 
-use crate::model::author::key_of;
+use crate::model::author::{commit_author_of, key_of};
 use crate::model::json;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
@@ -99,10 +99,11 @@ impl HistoryAuthor {
         }
         // The commit's author did not make the uncommitted changes.
         let is_dirty = is_dirty(&self.commit);
+        let who = commit_author_of(&self.commit_author_name, &self.commit_author_email);
         if is_dirty {
             text += " (uncommitted changes)";
-        } else if !self.commit_author_name.is_empty() || !self.commit_author_email.is_empty() {
-            text += &format!(" by {} <{}>", self.commit_author_name, self.commit_author_email);
+        } else if !who.is_empty() {
+            text += &format!(" by {who}");
         }
         if !self.key_id.is_empty() {
             let with = if text.is_empty() { "" } else { " with " };
