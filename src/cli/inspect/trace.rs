@@ -9,10 +9,7 @@ use crate::cli::output::table::{table_with_optional_end, wide_table, wrapped_tab
 use crate::cli::store::store_args::snapshot_of;
 use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
-use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TlsInTrace, TraceReport};
-
-/// The methods that alone are no URL, although a host could have such a name.
-const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+use crate::server::operations::trace::{HeaderToTrace, METHODS, PATH, RequestToTrace, TlsInTrace, TraceReport};
 
 /// Show which route takes a request, and what happens to it.
 ///
@@ -173,6 +170,7 @@ impl Args {
 
     /// The request, for a store.
     fn request(&self) -> Result<TracedRequest, Failure> {
+        // A host could have such a name, but a name alone is no URL.
         if let [method] = self.request.as_slice()
             && METHODS.contains(&method.as_str())
         {

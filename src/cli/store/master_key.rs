@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::cli::output::say;
 use crate::cli::prelude::*;
 use crate::store::seal::{MasterKeySource, NewMaster};
 
@@ -54,6 +55,14 @@ impl MasterKeyArgs {
                 Err(Diagnostic::error(Code::MasterKey, "more than one master key is set").help(help).into())
             }
         }
+    }
+}
+
+/// Says where a store expects its master key, if the key is in another file.
+pub(super) fn say_place(verb: &str, file: &Path, expected: &Path) {
+    if std::fs::canonicalize(file).ok() != std::fs::canonicalize(expected).ok() {
+        let (file, expected) = (file.display(), expected.display());
+        say(&format!("{verb} {file} to {expected}, or name it with --master-key-file from now on."));
     }
 }
 

@@ -146,11 +146,8 @@ impl Args {
             if !report.master_key_changed {
                 say("The store already has this master key.");
             }
-            if let (Some(default), MasterKeySource::File(file)) = (default_master_key(place.store.folder()), source)
-                && std::fs::canonicalize(file).ok() != std::fs::canonicalize(&default).ok()
-            {
-                let (file, default) = (file.display(), default.display());
-                say(&format!("Move {file} to {default}, or set --master-key-file from now on."));
+            if let (Some(default), MasterKeySource::File(file)) = (default_master_key(place.store.folder()), source) {
+                master_key::say_place("Move", file, &default);
             }
         }
         Ok(Exit::Done)

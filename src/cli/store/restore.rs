@@ -1,6 +1,6 @@
 //! `edgewright restore`: makes a store from a backup (D100).
 
-use super::{check, store_args::StoreArgs};
+use super::{check, master_key, store_args::StoreArgs};
 use crate::cli::command_prelude::*;
 use crate::store::folder::expected_master_key;
 use crate::store::maintenance::backup_read::BackupFile;
@@ -49,11 +49,7 @@ impl Args {
         if let MasterKeySource::File(file) = &source
             && !self.store.is_in_database()
         {
-            let expected = expected_master_key(folder);
-            if std::fs::canonicalize(file).ok() != std::fs::canonicalize(&expected).ok() {
-                let (file, expected) = (file.display(), expected.display());
-                say(&format!("Copy {file} to {expected}, or name it with --master-key-file from now on."));
-            }
+            master_key::say_place("Copy", file, &expected_master_key(folder));
         }
         Ok(Exit::Done)
     }

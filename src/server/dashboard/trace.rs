@@ -9,7 +9,7 @@ use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
 use crate::server::http::page::AT;
-use crate::server::operations::trace::{RequestToTrace, TlsInTrace};
+use crate::server::operations::trace::{METHODS, RequestToTrace, TlsInTrace};
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::expiry;
 
@@ -22,8 +22,6 @@ const NONE: &str = "Enter a URL. Nothing is sent: the answer is computed from th
 const HELP: &str = "A URL has a host and, if it matters, a scheme, a port and a path: shop.example.com/cart is \
                     https://shop.example.com:443/cart. Queries do not matter. Leave the client IP and the user agent empty if \
                     they are unknown: the trace then says what depends on them.";
-/// The methods in the form.
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let asked = RequestToTrace {

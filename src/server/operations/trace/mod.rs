@@ -9,6 +9,8 @@ pub(crate) use report::{HeaderToTrace, RequestToTrace, TlsInTrace, TraceReport};
 
 /// The path.
 pub(crate) const PATH: &str = "/trace";
+/// The methods of HTTP that people trace.
+pub(crate) const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, |method| on(method, create))
     .named("Administration", "traceRequest", "Trace a request")
