@@ -11,7 +11,7 @@ use crate::plan::format::verdict::{answers, unseen_lines};
 use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::Prepared;
 use crate::server::operations::proofs::PATH;
-use crate::server::operations::reconciliation::wire::Request;
+use crate::server::operations::reconciliation::wire::ReconciliationRequest;
 
 /// What is done to manifests with a store or server.
 const AMONG: &str = "Judging the manifests among the resources of";
@@ -124,7 +124,7 @@ impl Args {
             self.say_where(AMONG);
         }
         if has_server || !is_by_flag {
-            let asked = Request { proofs: true, ..Request::default() };
+            let asked = ReconciliationRequest { proofs: true, ..ReconciliationRequest::default() };
             return judged(&self.place.server, options, ("prove", "Proving"), asked);
         }
         let source = &self.reported.source;

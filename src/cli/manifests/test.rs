@@ -18,7 +18,7 @@ use crate::cli::command_prelude::*;
 use crate::manifest::{Loaded, load};
 use crate::plan::format::verdict::{tested, unseen_lines};
 use crate::plan::test_report::{CoveredItems, TestOutcome, TestReport, TestResult};
-use crate::server::operations::reconciliation::wire::Request;
+use crate::server::operations::reconciliation::wire::ReconciliationRequest;
 use live::LiveGateway;
 
 /// Run the route tests in manifests.
@@ -64,7 +64,7 @@ impl Args {
         // The requests for a gateway come from the files.
         let gateway = self.live.as_deref().map(LiveGateway::new).transpose()?;
         let options = self.reported.options(Arc::clone(&tree), lints);
-        let asked = Request { tests: true, ..Request::default() };
+        let asked = ReconciliationRequest { tests: true, ..ReconciliationRequest::default() };
         let mut report = judged(&self.server, options, ("test", "Testing"), asked)?;
         if let Some(gateway) = gateway {
             during("Asking the gateway", || compare(&gateway, &load(tree.as_ref()), &mut report));

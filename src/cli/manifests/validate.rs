@@ -6,7 +6,7 @@ use super::source_args::{Manifests, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
 use crate::manifest::load;
 use crate::reconcile::validate_loaded;
-use crate::server::operations::reconciliation::wire::Request;
+use crate::server::operations::reconciliation::wire::ReconciliationRequest;
 
 /// Check manifests against every rule and lint, from files alone.
 ///
@@ -35,7 +35,7 @@ impl Args {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         let source = &self.reported.source;
         let options = self.reported.options(tree, lints.clone());
-        let mut report = judged(&self.server, options, ("validate", "Validating"), Request::default())?;
+        let mut report = judged(&self.server, options, ("validate", "Validating"), ReconciliationRequest::default())?;
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, source)?;
         self.output.announce(&report)?;
         self.output.conclude(&report)?;
@@ -50,7 +50,7 @@ pub(super) fn judged(
     server: &ServerArgs,
     options: Options,
     (command, doing): (&'static str, &str),
-    asked: Request,
+    asked: ReconciliationRequest,
 ) -> Result<Report, Failure> {
     if let Some(url) = server.url() {
         return ServerTarget::new(url, server, options)?.report(command, asked);

@@ -24,7 +24,9 @@ use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;
 use crate::server::operations::planned_change::REFUSED;
-use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message};
+use crate::server::operations::reconciliation::wire::{
+    FOLLOWED_HELP, ReconciliationRequest, ReconciliationRun, followed_message,
+};
 use crate::syntax::text::printable_path;
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
@@ -35,7 +37,7 @@ pub(crate) struct ServerTarget {
     /// Whether the plan is applied after it was shown.
     pub applies: bool,
     /// What a request has besides the manifests and their options, such as what else to return than the plan.
-    pub asked: Request,
+    pub asked: ReconciliationRequest,
     proposed: Option<LastProposal>,
 }
 
@@ -62,18 +64,18 @@ impl ServerTarget {
             client,
             options,
             applies: false,
-            asked: Request::default(),
+            asked: ReconciliationRequest::default(),
             proposed: None,
         })
     }
 
     /// The dry run, still without files.
-    fn request(&self) -> Request {
+    fn request(&self) -> ReconciliationRequest {
         let lints = &self.options.lints;
         let details = self.options.tree.commit_details();
         let (name, email) = details.author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
-        Request {
+        ReconciliationRequest {
             dry_run: true,
             source: self.options.source.clone(),
             prune: self.options.prune,
@@ -94,7 +96,12 @@ impl ServerTarget {
     }
 
     /// Sends a request with the files, and repeats it until the server has all texts. `doing` is for the progress.
-    fn exchange(&self, mut request: Request, files: &mut UploadFiles, doing: &str) -> Result<Run, SendError> {
+    fn exchange(
+        &self,
+        mut request: ReconciliationRequest,
+        files: &mut UploadFiles,
+        doing: &str,
+    ) -> Result<ReconciliationRun, SendError> {
         let mut texts = files.first_texts();
         let mut label = doing.to_owned();
         loop {
@@ -117,7 +124,7 @@ impl ServerTarget {
         }
     }
 
-    fn send(&self, request: &Request) -> Result<ServerResponse, SendError> {
+    fn send(&self, request: &ReconciliationRequest) -> Result<ServerResponse, SendError> {
         let body = json::bytes(request, Secrets::Revealed).map_err(|error| SendError::Refused(error.into()))?;
         if body.len() > Limits::MANIFESTS.bytes {
             let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
@@ -174,7 +181,7 @@ impl ServerTarget {
     }
 
     /// Converts the server's run into a proposal, with places in the local files.
-    fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
+    fn proposal(&mut self, mut run: ReconciliationRun, files: UploadFiles, validated: PlanResult) -> Proposal {
         let report = self.of_source(to_report(&mut run.report, &[&validated]));
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
@@ -186,7 +193,7 @@ impl ServerTarget {
         let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
-        let Run { outcome, left_out, saved_plan: saved, traced, routing, .. } = run;
+        let ReconciliationRun { outcome, left_out, saved_plan: saved, traced, routing, .. } = run;
         let is_refused = report.plan.is_none() || !report.refusals.is_empty();
         self.proposed = Some(LastProposal { files, keys, outcome, shown: saved.clone(), is_refused });
         Proposal { report, left_out, saved, unwritable, traced, routing }
@@ -215,8 +222,9 @@ impl ServerTarget {
         }
     }
 
-    fn send_apply(&self, proposed: &mut LastProposal, tokens: &mut TokenFiles) -> Result<Run, SendError> {
-        let mut request = Request { dry_run: false, expect: Some(proposed.outcome.clone()), ..self.request() };
+    fn send_apply(&self, proposed: &mut LastProposal, tokens: &mut TokenFiles) -> Result<ReconciliationRun, SendError> {
+        let mut request =
+            ReconciliationRequest { dry_run: false, expect: Some(proposed.outcome.clone()), ..self.request() };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
                 Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
@@ -256,7 +264,7 @@ pub(crate) fn to_report(sent: &mut ReportDocument, validated: &[&PlanResult]) ->
 }
 
 enum ServerResponse {
-    Run(Box<Run>),
+    Run(Box<ReconciliationRun>),
     /// The server lacks the texts of these digests, and did nothing.
     Missing(Vec<String>),
     /// The server is older than digests, and did nothing.
@@ -324,7 +332,7 @@ impl Target for ServerTarget {
     /// The server has recorded nothing of the dry run. It finds the reason itself.
     fn refuse(&mut self, _reason: &Diagnostic) {
         let Some(mut proposed) = self.proposed.take().filter(|it| it.is_refused) else { return };
-        let request = Request { dry_run: false, expect: Some(REFUSED.to_owned()), ..self.request() };
+        let request = ReconciliationRequest { dry_run: false, expect: Some(REFUSED.to_owned()), ..self.request() };
         // The run has failed already; a failure to record that must not hide the reason.
         let _ = self.exchange(request, &mut proposed.files, "Recording");
     }

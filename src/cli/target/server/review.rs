@@ -8,7 +8,7 @@ use crate::cli::target::error_response::foreign_response;
 use crate::cli::target::proposal::{Proposal, Target};
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
-use crate::server::operations::reconciliation::wire::Request;
+use crate::server::operations::reconciliation::wire::ReconciliationRequest;
 use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::trace::{RequestToTrace, TraceReport};
 
@@ -23,7 +23,7 @@ impl ServerTarget {
             let stopped = if old_stops { old } else { new };
             return Ok(self.of_source(stopped.report("diff")));
         }
-        let request = Request { compare: true, ..self.request() };
+        let request = ReconciliationRequest { compare: true, ..self.request() };
         let mut files = UploadFiles::with_older(new_files, old_files);
         let mut run = self.exchange(request, &mut files, "Comparing").map_err(|error| error.failure(""))?;
         if !run.outcome.is_empty() {
@@ -48,7 +48,7 @@ impl ServerTarget {
 
     /// Plans, and returns the report of a command that shows no plan, with what else is asked for unless the manifests have errors
     /// that stop the request.
-    pub(crate) fn report(mut self, command: &'static str, asked: Request) -> Result<Report, Failure> {
+    pub(crate) fn report(mut self, command: &'static str, asked: ReconciliationRequest) -> Result<Report, Failure> {
         self.asked = asked;
         Ok(Report { command, plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
@@ -77,7 +77,7 @@ impl ServerTarget {
     }
 
     /// The failure for a server that does not know these requests.
-    pub(super) fn too_old(&self, request: &Request, response: &ApiResponse) -> Option<Failure> {
+    pub(super) fn too_old(&self, request: &ReconciliationRequest, response: &ApiResponse) -> Option<Failure> {
         let lacks = |name: &str| response.rejects_field(|field| field == name);
         let asked = [
             (request.compare, "/compare", "it cannot compare manifests", "compare without it"),

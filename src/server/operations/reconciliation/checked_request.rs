@@ -2,7 +2,7 @@
 
 use blake3::Hash;
 
-use super::{files, review, wire::Request};
+use super::{files, review, wire::ReconciliationRequest};
 use crate::model::Path;
 use crate::model::decode::Decoded;
 use crate::model::diagnostics::fault::add_new_faults;
@@ -14,7 +14,7 @@ use crate::server::operations::planned_change::empty_expectation;
 /// A valid request, and the meaning of its fields.
 pub(super) struct CheckedRequest {
     /// The request, without its allowed labels.
-    pub(super) request: Request,
+    pub(super) request: ReconciliationRequest,
     /// The digests of its files, in their order.
     pub(super) digests: Vec<Hash>,
     pub(super) to_trace: Option<TracedRequest>,
@@ -23,7 +23,7 @@ pub(super) struct CheckedRequest {
 
 impl CheckedRequest {
     /// Checks a decoded request, and returns all of its faults if it has some.
-    pub(super) fn new((request, mut found): Decoded<Request>) -> Result<Self, ApiError> {
+    pub(super) fn new((request, mut found): Decoded<ReconciliationRequest>) -> Result<Self, ApiError> {
         let Some(mut request) = request else { return Err(ApiError::from_faults(found)) };
         let mut faults = Vec::new();
         faults.extend(check_new_source(&request.source).err().map(|fault| fault.at("source")));
@@ -53,7 +53,7 @@ impl CheckedRequest {
     }
 }
 
-fn check_commit(request: &Request, faults: &mut Vec<Fault>) {
+fn check_commit(request: &ReconciliationRequest, faults: &mut Vec<Fault>) {
     let of_commit = [
         ("commit", &request.commit, 255),
         ("commit_author_name", &request.commit_author_name, 1024),
@@ -68,7 +68,7 @@ fn check_commit(request: &Request, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_file_names(request: &Request, faults: &mut Vec<Fault>) {
+fn check_file_names(request: &ReconciliationRequest, faults: &mut Vec<Fault>) {
     let mut names = BTreeMap::new();
     for (at, file) in request.files.iter().enumerate() {
         let path = Path::from(("files", at)).join("name");

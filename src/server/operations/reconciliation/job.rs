@@ -4,7 +4,7 @@ use super::checked_request::CheckedRequest;
 use super::kept_plans::KeptPlan;
 use super::records::find;
 use super::review;
-use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
+use super::wire::{self, ReconciliationRequest, ReconciliationRun, RoutingOfPlan, TraceOfPlan};
 use crate::manifest::tree::{GitCommitDetails, Sent, SurroundedTree, Tree, UnsetValues};
 use crate::model::{CommitAuthor, Path, Severity};
 use crate::plan::format::json::ReportDocument;
@@ -29,7 +29,7 @@ pub(super) struct ReconciliationJob<'a> {
     headers: HeaderMap,
     caller: Caller,
     /// The request, without its files.
-    request: Request,
+    request: ReconciliationRequest,
     options: Options,
     /// The file names, in order.
     files: Vec<String>,
@@ -254,7 +254,7 @@ impl<'a> ReconciliationJob<'a> {
         report.applied = revision;
         report.tests = self.request.tests.then(|| planned.test_report());
         report.proofs.clone_from(&self.proofs);
-        let run = Run {
+        let run = ReconciliationRun {
             report: self.with_page(ReportDocument::from_report(&report))?,
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
@@ -315,7 +315,7 @@ fn intent(source: &str, dry_run: bool) -> Intent<'_> {
 }
 
 /// Refuses a caller who may not plan or apply the source, and a source that the server reconciles itself.
-fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), ApiError> {
+fn authorize(app: &AppState, caller: &Caller, request: &ReconciliationRequest) -> Result<(), ApiError> {
     let wanted = intent(&request.source, request.dry_run);
     permission::allows(caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
     app.access.check_change(caller, &wanted)?;

@@ -19,7 +19,7 @@ use crate::server::replicas::forwarder::OutgoingRequest;
 use checked_request::CheckedRequest;
 use job::ReconciliationJob;
 use upload::Upload;
-use wire::{PATH, Request, Run};
+use wire::{PATH, ReconciliationRequest, ReconciliationRun};
 
 /// The manifest of the example.
 const MANIFEST: &str =
@@ -32,9 +32,9 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propos
     .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
         let example =
             json!({"dry_run": true, "source": "example", "files": [{"name": "example.yaml", "text": MANIFEST}]});
-        let run = schemas.response::<Run>();
+        let run = schemas.response::<ReconciliationRun>();
         operation
-            .body(schemas.request::<Request>(), example)
+            .body(schemas.request::<ReconciliationRequest>(), example)
             .responds("200", "Planned, or no changes", run.clone())
             .responds("201", "Applied as a new revision", run)
             .header("201", "Location", "Its address.")
@@ -42,7 +42,7 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propos
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run. A server that follows forwards what applies
 /// something (D115), and plans that get a page: only the server that writes keeps them. Without that one, it plans itself.
-async fn create(State(app): State<AppState>, caller: Caller, request: axum::extract::Request) -> ApiResult {
+async fn create(State(app): State<AppState>, caller: Caller, request: Request) -> ApiResult {
     let (parts, body) = request.into_parts();
     let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
     let head = upload.head().await?;
@@ -62,7 +62,7 @@ async fn create(State(app): State<AppState>, caller: Caller, request: axum::extr
         let bytes = upload.into_bytes();
         let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
         let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
-        let request = decode_required::<Request>(content, faults)?;
+        let request = decode_required::<ReconciliationRequest>(content, faults)?;
         ReconciliationJob::new(&app, headers, caller, CheckedRequest::new(request)?, cancel)?.run()
     };
     place.run(run).await

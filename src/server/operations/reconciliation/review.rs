@@ -1,7 +1,7 @@
 //! Dry runs that return something else than a plan of the store: the changes between two sets of manifests, and how
 //! requests are routed by what a plan leaves (D111).
 
-use super::wire::{Request, RoutingOfPlan, TraceOfPlan};
+use super::wire::{ReconciliationRequest, RoutingOfPlan, TraceOfPlan};
 use crate::manifest::tree::{Sent, SentFile, SurroundedTree, Tree, UnsetValues};
 use crate::model::Path;
 use crate::plan::behaviour::request_difference;
@@ -12,7 +12,7 @@ use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::trace::TraceReport;
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
-pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {
+pub(super) fn checked(request: &ReconciliationRequest, faults: &mut Vec<Fault>) -> Option<TracedRequest> {
     let fault = |path: Path, message: &str, help: &str| Fault::new(Code::NotAllowed, message).at(path).help(help);
     if !request.compare
         && let Some(at) = request.files.iter().position(|file| file.older)
@@ -22,7 +22,7 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
     }
     let (applies, compares) = (!request.dry_run, request.compare);
     let expects = request.expect.as_deref().is_some_and(|expect| !expect.is_empty());
-    let Request { routing, page, trace, .. } = request;
+    let ReconciliationRequest { routing, page, trace, .. } = request;
     let no_routing = "a comparison has no state that routes requests";
     let conflicts = [
         (compares && applies, "compare", "a comparison cannot be applied", "set `dry_run`"),
@@ -106,7 +106,7 @@ mod tests {
             request.extend(more.clone());
         }
         let mut faults = Vec::new();
-        let request = serde_json::from_value::<Request>(request);
+        let request = serde_json::from_value::<ReconciliationRequest>(request);
         assert!(request.is_ok(), "{request:?}");
         let _ = request.map(|request| checked(&request, &mut faults));
         faults.iter().map(|fault| fault.path.to_string()).collect()

@@ -19,7 +19,7 @@ const PREFIX: &str = "rec_";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationCreate")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Request {
+pub(crate) struct ReconciliationRequest {
     /// Plan without changing anything. Send it before `files`: a busy server then refuses a request before it receives all
     /// of it, and keeps places for applies.
     #[serde(default)]
@@ -155,8 +155,7 @@ fn yes() -> bool {
 
 /// The result of a reconciliation request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ReconciliationRun")]
-pub(crate) struct Run {
+pub(crate) struct ReconciliationRun {
     /// The report, in the format of `--format json`.
     #[serde(flatten)]
     pub report: ReportDocument,
