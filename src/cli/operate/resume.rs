@@ -6,7 +6,7 @@ use super::suspend::SEE_SUSPENSION;
 use crate::cli::command_prelude::*;
 use crate::cli::target::source_action;
 use crate::manifest::tree::whole_commit;
-use crate::reconcile::sync_loop::suspension::Suspensions;
+use crate::reconcile::sync_loop::suspension::SourceRecords;
 use crate::server::operations::sources::drift_view::held;
 use crate::server::operations::sources::view::{SourceResume, SourceView};
 
@@ -43,11 +43,11 @@ impl Args {
             None => {
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let is_held = !store.snapshot().rejected(&self.source).is_empty();
-                let suspensions = Suspensions::open(store)?;
+                let records = SourceRecords::open(store)?;
                 if let Some(commit) = &self.accept_commit {
-                    suspensions.applied.accept(&self.source, None, commit, Author::Local)?;
+                    records.applied.accept(&self.source, None, commit, Author::Local)?;
                 }
-                (suspensions.set(&self.source, None, Author::Local)?.is_some(), is_held)
+                (records.set_suspension(&self.source, None, Author::Local)?.is_some(), is_held)
             }
         };
         if let Some(commit) = &self.accept_commit {

@@ -8,7 +8,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::durations::duration_with_unit;
 use crate::cli::inspect::status::text::suspension_text;
 use crate::cli::target::source_action;
-use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::reconcile::sync_loop::suspension::{SourceRecords, Suspension};
 use crate::server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView};
 
 /// The help for a suspension that may have been changed.
@@ -69,11 +69,11 @@ impl Args {
                 let suspension = Suspension::new(self.reason, "command line", since, until)?;
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let state = store.snapshot();
-                let suspensions = Suspensions::open(store)?;
-                if suspensions.conditions.get(&self.source).is_none() {
+                let records = SourceRecords::open(store)?;
+                if records.conditions.get(&self.source).is_none() {
                     say(&unfollowed(&self.source, &state));
                 }
-                let replaced = suspensions.set(&self.source, Some(suspension.clone()), Author::Local)?;
+                let replaced = records.set_suspension(&self.source, Some(suspension.clone()), Author::Local)?;
                 let view = |suspension| SuspensionView::new(suspension, &state);
                 (Some(suspension_text(&view(suspension))), replaced.map(view))
             }

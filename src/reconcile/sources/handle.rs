@@ -21,7 +21,7 @@ use crate::reconcile::sync_loop::health::Health;
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
 use crate::reconcile::sync_loop::schedule::Signal;
 use crate::reconcile::sync_loop::status::{SourceStatus, StatusBoard};
-use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::reconcile::sync_loop::suspension::{SourceRecords, Suspension};
 use crate::reconcile::sync_loop::sync_log::or_warn;
 use crate::store::history::after_rollback::SyncedManifests;
 use crate::store::history::external_writes::Baseline;
@@ -75,7 +75,7 @@ pub struct SourceHandle {
     pub(crate) settings: FollowedSource,
     /// The status: the last attempt, findings and applied revision.
     pub(crate) status: StatusBoard,
-    suspensions: Arc<Suspensions>,
+    records: Arc<SourceRecords>,
     /// The suspension that was logged last, if the source was suspended then.
     logged: Lock<Option<Suspension>>,
     /// The suspension by the configuration file, if any.
@@ -96,7 +96,7 @@ impl SourceHandle {
     /// `before` of the same source, if any; what that one found still holds for manifests at the same location.
     pub(crate) fn new(
         source: &FollowedSource,
-        suspensions: Arc<Suspensions>,
+        records: Arc<SourceRecords>,
         signals: Sender<Signal>,
         before: Option<&SourceHandle>,
         clock: Clock,
@@ -108,7 +108,7 @@ impl SourceHandle {
                 health.take_over(&before.health);
                 None
             }
-            None => suspensions.conditions.get(&source.options.source),
+            None => records.conditions.get(&source.options.source),
         };
         if let Some(KnownCondition { reason, since, .. }) = known {
             health.restore(reason, since);
@@ -126,7 +126,7 @@ impl SourceHandle {
             health,
             settings: source.clone(),
             status: at_same_place.map(|it| it.status.taken_over()).unwrap_or_default(),
-            suspensions,
+            records,
             logged: Lock::default(),
             configured: source.is_suspended.then(configured),
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
@@ -140,7 +140,7 @@ impl SourceHandle {
 
     /// The suspension of the source, if it is suspended now.
     pub(crate) fn suspension(&self) -> Option<Suspension> {
-        self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
+        self.records.suspension(&self.source, self.clock.time()).or_else(|| self.configured.clone())
     }
 
     /// Suspends the source, or resumes it, durably. Returns the suspension that was in effect before. Once it returns, a
@@ -151,7 +151,7 @@ impl SourceHandle {
         author: Author,
     ) -> Result<Option<Suspension>, StoreError> {
         let is_suspended = suspension.is_some();
-        let before = self.suspensions.set(&self.source, suspension, author)?;
+        let before = self.records.set_suspension(&self.source, suspension, author)?;
         if is_suspended {
             self.run.lock().cancel();
         }
@@ -196,7 +196,7 @@ impl SourceHandle {
 
     /// Records that the time of a suspension is over, if it is.
     pub(crate) fn end_suspension(&self) {
-        let ended = self.suspensions.end(&self.source, self.clock.time());
+        let ended = self.records.end_suspension(&self.source, self.clock.time());
         or_warn(&self.source, "cannot record the end of the suspension", ended);
     }
 
@@ -249,7 +249,7 @@ impl SourceHandle {
 
     /// Whether the history has an attempt with this digest, and the source has been so since.
     pub(crate) fn has_recorded(&self, attempt: &str) -> bool {
-        self.suspensions.conditions.get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
+        self.records.conditions.get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
     }
 
     /// Keeps since when the source is in its state, and the digest of its attempt, for the next process.
@@ -265,7 +265,7 @@ impl SourceHandle {
     /// The revision that the manifests of the last sync led to, if manifests with another content declare the same, such as those
     /// with a comment more. Beside drift, the state does not tell.
     pub(crate) fn led_to_before(&self, store: &Store, content: &str, declares: &str) -> Option<u64> {
-        let known = self.suspensions.conditions.get(&self.source)?.manifests?;
+        let known = self.records.conditions.get(&self.source)?.manifests?;
         let declared = store.declared_by(&self.source, &known);
         let declared = or_warn(&self.source, "cannot tell what the manifests declared before", declared)??;
         known.revision.filter(|_| known.content != content && declared == declares)
@@ -298,21 +298,21 @@ impl SourceHandle {
 
     /// The last revision at which a sync found manifests with a content in effect, if none with another content were since.
     pub(crate) fn in_effect_at(&self, content: &str) -> Option<u64> {
-        let KnownCondition { manifests, baseline, .. } = self.suspensions.conditions.get(&self.source)?;
+        let KnownCondition { manifests, baseline, .. } = self.records.conditions.get(&self.source)?;
         let is_in_effect = manifests.is_some_and(|manifests| manifests.content == content);
         baseline.filter(|_| is_in_effect).map(|baseline| baseline.revision)
     }
 
     fn keep(&self, change: impl FnOnce(KnownCondition) -> KnownCondition) {
         let first = KnownCondition::new(&self.health.condition());
-        let kept = self.suspensions.conditions.change(&self.source, |known| change(known.unwrap_or(first)));
+        let kept = self.records.conditions.change(&self.source, |known| change(known.unwrap_or(first)));
         or_warn(&self.source, "cannot record the state of the source", kept);
     }
 
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
     pub(crate) fn find_lineage(&self) -> Result<(), Diagnostic> {
         let Some(lineage) = self.settings.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
-        let commit = self.suspensions.applied.last(&self.source, &self.settings.location).map_err(|error| {
+        let commit = self.records.applied.last(&self.source, &self.settings.location).map_err(|error| {
             let message = format!("cannot find out which commit was applied last: {error}");
             Diagnostic::error(error.code, message).help(error.code.info().cure)
         })?;
@@ -330,7 +330,7 @@ impl SourceHandle {
         let (Some(lineage), Some(commit)) = (&self.settings.lineage, commit) else { return };
         self.settings.values.note_applied(commit);
         if lineage.set_applied(Some(commit)) {
-            let recorded = self.suspensions.applied.set(&self.source, &self.settings.location, commit);
+            let recorded = self.records.applied.set(&self.source, &self.settings.location, commit);
             or_warn(&self.source, "cannot record which commit was applied last", recorded);
         }
     }
@@ -338,7 +338,7 @@ impl SourceHandle {
     /// Accepts a commit in place of the one that was applied last, durably. The next sync applies it, or one that descends
     /// from it.
     pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
-        self.suspensions.applied.accept(&self.source, Some(&self.settings.location), commit, author)?;
+        self.records.applied.accept(&self.source, Some(&self.settings.location), commit, author)?;
         if let Some(lineage) = &self.settings.lineage {
             lineage.set_applied(Some(commit));
         }

@@ -278,7 +278,7 @@ mod tests {
     use crate::model::{Claim, HttpsEdge, Kind};
     use crate::reconcile::run::options::Options;
     use crate::reconcile::sync_loop::clock::Clock;
-    use crate::reconcile::sync_loop::suspension::Suspensions;
+    use crate::reconcile::sync_loop::suspension::SourceRecords;
     use crate::store::MEMORY;
 
     fn key() -> Key {
@@ -300,10 +300,10 @@ mod tests {
         let claim = Some(Arc::new(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() }));
         let spec = Arc::new(HttpsEdge { description: "applied".into(), ..HttpsEdge::default() });
         commit(&store, Author::source("shop", None), Operation::Create { key: key(), spec, claim, token: None });
-        let suspensions = Arc::new(Suspensions::open(Arc::new(Store::open(MEMORY).unwrap())).unwrap());
+        let records = Arc::new(SourceRecords::open(Arc::new(Store::open(MEMORY).unwrap())).unwrap());
         let options = Options { source: "shop".to_owned(), ..Options::default() };
         let source = FollowedSource { options, drift, ..FollowedSource::default() };
-        (store, Arc::new(SourceHandle::new(&source, suspensions, channel().0, None, Clock::default())))
+        (store, Arc::new(SourceHandle::new(&source, records, channel().0, None, Clock::default())))
     }
 
     fn known(drift: &RecentDrift, store: &Store, handle: &Arc<SourceHandle>, planned_at: Option<u64>) -> KnownDrift {

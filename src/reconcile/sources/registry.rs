@@ -144,13 +144,13 @@ mod tests {
     use crate::reconcile::Options;
     use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
     use crate::reconcile::sync_loop::clock::Clock;
-    use crate::reconcile::sync_loop::suspension::Suspensions;
+    use crate::reconcile::sync_loop::suspension::SourceRecords;
 
     fn handle(name: &str) -> Arc<SourceHandle> {
-        let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
+        let records = SourceRecords::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
         let options = Options { source: name.to_owned(), ..Options::default() };
         let source = FollowedSource { options, interval: INTERVAL, ..FollowedSource::default() };
-        Arc::new(SourceHandle::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
+        Arc::new(SourceHandle::new(&source, Arc::new(records), channel().0, None, Clock::default()))
     }
 
     #[test]

@@ -81,7 +81,7 @@ use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
 use schedule::{Schedule, Signal};
-use suspension::Suspensions;
+use suspension::SourceRecords;
 use write_quiescence::WriteQuiescence;
 
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
@@ -97,11 +97,11 @@ pub fn follow(
     report: impl FnMut(RunReport, &Author) + Send + 'static,
 ) -> notify::Result<LoopGuard> {
     let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
-    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
+    let records = Arc::new(SourceRecords::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
     let (watched, interval) = (paths.to_vec(), INTERVAL);
     let source = FollowedSource { options, watched, interval, location, ..FollowedSource::default() };
-    WatchedSource::new(source).start(store, suspensions, None, report)
+    WatchedSource::new(source).start(store, records, None, report)
 }
 
 /// A source to watch, whose loop has not started.
@@ -130,11 +130,11 @@ impl WatchedSource {
     pub(crate) fn start(
         self,
         store: Arc<Store>,
-        suspensions: Arc<Suspensions>,
+        records: Arc<SourceRecords>,
         before: Option<&SourceHandle>,
         report: impl FnMut(RunReport, &Author) + Send + 'static,
     ) -> notify::Result<LoopGuard> {
-        let (mut watch, received) = self.into_loop(store, suspensions, before, Clock::default(), report);
+        let (mut watch, received) = self.into_loop(store, records, before, Clock::default(), report);
         let handle = Arc::clone(&watch.handle);
         let (synced, first) = oneshot::channel();
         let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
@@ -148,13 +148,13 @@ impl WatchedSource {
     pub(super) fn into_loop<F: FnMut(RunReport, &Author)>(
         self,
         store: Arc<Store>,
-        suspensions: Arc<Suspensions>,
+        records: Arc<SourceRecords>,
         before: Option<&SourceHandle>,
         clock: Clock,
         report: F,
     ) -> (Loop<F>, Receiver<Signal>) {
         let Self { source, folders, writes, signals, received } = self;
-        let handle = Arc::new(SourceHandle::new(&source, suspensions, signals, before, clock.clone()));
+        let handle = Arc::new(SourceHandle::new(&source, records, signals, before, clock.clone()));
         let mut options = source.options;
         let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;

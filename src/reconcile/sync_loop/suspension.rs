@@ -7,7 +7,7 @@
 //!
 //! # The idea
 //!
-//! A suspension is an entry in a file beside the store, which commits consult last: [`Suspensions`] is read inside each
+//! A suspension is an entry in a file beside the store, which commits consult last: [`SourceRecords`] is read inside each
 //! commit of a followed source. So a change of it takes no lock that a run holds. Before the response, the entry is
 //! durable, the current run is cancelled at its next step, and the status shows it. A commit that won the race is in
 //! the history before the suspension.
@@ -86,7 +86,7 @@ impl Suspension {
 }
 
 /// The suspended sources of a store, the commits that its sources go on from, and their last conditions.
-pub(crate) struct Suspensions {
+pub(crate) struct SourceRecords {
     store: Arc<Store>,
     /// The commits that the sources applied last.
     pub applied: AppliedCommits,
@@ -98,14 +98,14 @@ pub(crate) struct Suspensions {
     changing: Lock<()>,
 }
 
-impl fmt::Debug for Suspensions {
+impl fmt::Debug for SourceRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Suspensions")
+        f.write_str("SourceRecords")
     }
 }
 
-impl Suspensions {
-    /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source
+impl SourceRecords {
+    /// Reads the files of a store. Suspensions that cannot be parsed are an error: without its suspension, a source
     /// would overwrite a manual fix.
     pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
         let by_source = SourceEntries::open(Arc::clone(&store), FILE);
@@ -117,14 +117,14 @@ impl Suspensions {
     }
 
     /// The suspension of a source, unless it has ended by now.
-    pub(crate) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
+    pub(crate) fn suspension(&self, source: &str, now: Timestamp) -> Option<Suspension> {
         self.by_source.get(source).filter(|suspension| !suspension.is_over(now))
     }
 
     /// Suspends a source, or resumes it, durably. The history records it, and who did it. Returns the suspension that
     /// was in effect before. A commit that reads the suspensions is in the history before the suspension, or does
     /// not happen.
-    pub(crate) fn set(
+    pub(crate) fn set_suspension(
         &self,
         source: &str,
         suspension: Option<Suspension>,
@@ -147,7 +147,7 @@ impl Suspensions {
     }
 
     /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
-    pub(crate) fn end(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) fn end_suspension(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
         if !self.by_source.get(source).is_some_and(|suspension| suspension.is_over(now)) {
             return Ok(());
         }
@@ -209,29 +209,29 @@ mod tests {
     #[test]
     fn a_suspension_survives_a_restart_and_ends_by_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Suspensions::open(Arc::new(Store::open(folder.path().join("store")).unwrap())).unwrap();
+        let open = || SourceRecords::open(Arc::new(Store::open(folder.path().join("store")).unwrap())).unwrap();
         {
-            let suspensions = open();
-            suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
+            let records = open();
+            records.set_suspension("shop", Some(suspension("a fix")), Author::Local).unwrap();
             let past = clock::now().checked_sub(Duration::from_secs(1)).unwrap();
             let over = Suspension { until: Some(past), ..suspension("over") };
-            suspensions.set("docs", Some(over), Author::Local).unwrap();
+            records.set_suspension("docs", Some(over), Author::Local).unwrap();
         }
-        let suspensions = open();
-        assert_eq!(suspensions.current("shop", clock::now()).unwrap().reason, "a fix");
-        assert_eq!(suspensions.current("docs", clock::now()), None);
+        let records = open();
+        assert_eq!(records.suspension("shop", clock::now()).unwrap().reason, "a fix");
+        assert_eq!(records.suspension("docs", clock::now()), None);
         let author = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
         for source in ["shop", "docs"] {
-            suspensions.end(source, clock::now()).unwrap();
+            records.end_suspension(source, clock::now()).unwrap();
         }
         // The second time, there is nothing to resume.
         for _ in 0..2 {
-            suspensions.set("shop", None, author.clone()).unwrap();
+            records.set_suspension("shop", None, author.clone()).unwrap();
         }
-        assert_eq!(suspensions.current("shop", clock::now()), None);
-        let records = suspensions.store.history(&Query::All, u64::MAX, 9).unwrap();
+        assert_eq!(records.suspension("shop", clock::now()), None);
+        let history = records.store.history(&Query::All, u64::MAX, 9).unwrap();
         let of = |it: &Record| (it.source.clone().unwrap_or_default(), it.outcome, it.author.clone());
-        let told: Vec<_> = records.iter().rev().map(of).collect();
+        let told: Vec<_> = history.iter().rev().map(of).collect();
         let by = |source: &str, outcome: Outcome, author: Author| (source.to_owned(), outcome, author);
         let expected = [
             by("shop", Outcome::Suspended, Author::Local),
@@ -240,12 +240,12 @@ mod tests {
             by("shop", Outcome::Resumed, author),
         ];
         assert_eq!(told, expected);
-        assert_eq!(records.last().unwrap().message, "a fix");
+        assert_eq!(history.last().unwrap().message, "a fix");
         assert_eq!(std::fs::read_to_string(folder.path().join("store").join(FILE)).unwrap(), "{}");
-        drop(suspensions);
+        drop(records);
         std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
         let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
-        assert!(Suspensions::open(store).is_err(), "what is damaged is not ignored");
+        assert!(SourceRecords::open(store).is_err(), "what is damaged is not ignored");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::condition::Reason;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::reconcile::sync_loop::suspension::{SourceRecords, Suspension};
 use crate::reconcile::{Options, Prepared};
 use crate::store::{Store, clock};
 
@@ -72,13 +72,12 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
     let (go_on, waits) = channel();
     let tree = StuckTree { reading: Mutex::new(reading), waits: Mutex::new(waits) };
     let store = Arc::new(Store::open("memory:").unwrap());
-    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let records = Arc::new(SourceRecords::open(Arc::clone(&store)).unwrap());
     let (reported, reports) = channel();
     let report = move |report: RunReport, _: &Author| {
         let _ = reported.send(report.condition().0);
     };
-    let guard =
-        WatchedSource::new(source(Arc::new(tree))).start(Arc::clone(&store), suspensions, None, report).unwrap();
+    let guard = WatchedSource::new(source(Arc::new(tree))).start(Arc::clone(&store), records, None, report).unwrap();
     has_begun.recv_timeout(LONG).unwrap();
 
     let handle = guard.handle();
@@ -103,9 +102,9 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
 #[test]
 fn a_status_tells_of_a_loop_that_has_ended_unless_it_was_asked_to() {
     let store = Arc::new(Store::open("memory:").unwrap());
-    let suspensions = Arc::new(Suspensions::open(store).unwrap());
+    let records = Arc::new(SourceRecords::open(store).unwrap());
     let (source, (signals, _received)) = (source(Arc::new(manifests(EDGE))), channel());
-    let handle = SourceHandle::new(&source, suspensions, signals, None, Clock::default());
+    let handle = SourceHandle::new(&source, records, signals, None, Clock::default());
     handle.health.result(Reason::InSync, "1 unchanged".to_owned(), 1);
     assert_eq!(handle.shown_condition(), handle.health.condition());
     handle.health.record_end();
@@ -119,22 +118,22 @@ fn a_status_tells_of_a_loop_that_has_ended_unless_it_was_asked_to() {
 #[test]
 fn a_plan_is_not_committed_after_a_suspension() {
     let store = Arc::new(Store::open("memory:").unwrap());
-    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let records = Arc::new(SourceRecords::open(Arc::clone(&store)).unwrap());
     let tree: Arc<dyn Tree> = Arc::new(manifests(EDGE));
     let source = source(tree);
     let (signals, _received) = channel();
-    let handle = SourceHandle::new(&source, Arc::clone(&suspensions), signals, None, Clock::default());
+    let handle = SourceHandle::new(&source, Arc::clone(&records), signals, None, Clock::default());
     let options = Options { cancel: handle.begin_run(), ..source.options };
     let prepared = Prepared::load(options);
     assert!(handle.may_apply());
     // Recorded, before anybody has cancelled the run.
-    suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
+    records.set_suspension("shop", Some(suspension("a fix")), Author::Local).unwrap();
     assert!(!handle.may_apply());
     let run = applied(&store, &prepared, &|| handle.may_apply());
     assert!(run.is_cut_short(&prepared.options));
     assert_eq!(store.snapshot().revision, 0);
 
-    suspensions.set("shop", None, Author::Local).unwrap();
+    records.set_suspension("shop", None, Author::Local).unwrap();
     let prepared = Prepared::load(Options { cancel: handle.begin_run(), ..prepared.options });
     let run = applied(&store, &prepared, &|| false);
     assert!(matches!(run.report, RunReport::Failed(_)), "{:?}", run.report);

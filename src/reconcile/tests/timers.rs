@@ -20,7 +20,7 @@ use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::condition::Reason;
 use crate::reconcile::sync_loop::health::Verdict;
-use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::reconcile::sync_loop::suspension::{SourceRecords, Suspension};
 use crate::store::Store;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -101,13 +101,13 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
     let source = FollowedSource { options, interval: INTERVAL, ..FollowedSource::default() };
     let store = Arc::new(Store::open("memory:").unwrap());
-    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let records = Arc::new(SourceRecords::open(Arc::clone(&store)).unwrap());
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (reported, at) = (Arc::clone(&reports), Arc::clone(&paused));
     let report = move |report: RunReport, _: &Author| {
         reported.lock().unwrap().push((at.passed().as_secs(), report.condition().0));
     };
-    let (mut watch, received) = WatchedSource::new(source).into_loop(store, suspensions, None, clock, report);
+    let (mut watch, received) = WatchedSource::new(source).into_loop(store, records, None, clock, report);
     let simulation = Simulation { paused, tree: Arc::clone(&tree), handle: Arc::clone(&watch.handle) };
     script(&simulation);
     simulation.act(time, SourceHandle::stop);

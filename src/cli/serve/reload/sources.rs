@@ -10,7 +10,7 @@ use crate::reconcile::sources::handle::{FollowedSource, LONGEST_START, LoopGuard
 use crate::reconcile::sources::registry::{SourceRegistry, UnstartedParts};
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::condition::Reason;
-use crate::reconcile::sync_loop::suspension::Suspensions;
+use crate::reconcile::sync_loop::suspension::SourceRecords;
 use crate::server::resources::write_policy::{WritePolicies, unknown_sources};
 
 /// The sources that a reload has changed, by their names.
@@ -42,7 +42,7 @@ pub(crate) struct LiveSources<'a> {
     args: &'a Args,
     store: Arc<Store>,
     /// Read with the first source: a server that follows none does not need them.
-    suspensions: Option<Arc<Suspensions>>,
+    records: Option<Arc<SourceRecords>>,
     /// The mirrors of remote repositories; none before a source has one.
     mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, LoopGuard)>,
@@ -54,7 +54,7 @@ impl<'a> LiveSources<'a> {
     /// No sources yet. `observer` gets their states.
     pub(crate) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
-        Self { args, store, suspensions: None, mirrors: None, running, list, observer }
+        Self { args, store, records: None, mirrors: None, running, list, observer }
     }
 
     /// Follows none from now on, whatever the configuration has, because parts of the server have not started, and shows the
@@ -153,7 +153,7 @@ impl<'a> LiveSources<'a> {
             wanted.clear();
         }
         let mut watched = self.prepare_new(&wanted)?;
-        let suspensions = self.suspensions.clone();
+        let records = self.records.clone();
         self.list.set_forges(forges);
 
         let named = |(source, guard): (ConfiguredSource, LoopGuard)| (source.name.clone(), (source, guard));
@@ -163,12 +163,12 @@ impl<'a> LiveSources<'a> {
         let mut replaced: Vec<LoopGuard> = Vec::new();
         for source in wanted {
             let known = before.remove(&source.name);
-            let (Some(watched), Some(suspensions)) = (watched.remove(&source.name), &suspensions) else {
+            let (Some(watched), Some(records)) = (watched.remove(&source.name), &records) else {
                 self.running.extend(known);
                 continue;
             };
             let taken_over = known.as_ref().map(|(_, guard)| guard.handle());
-            match self.begin(watched, Arc::clone(suspensions), taken_over.as_deref()) {
+            match self.begin(watched, Arc::clone(records), taken_over.as_deref()) {
                 Ok(guard) => {
                     let name = source.name.clone();
                     match known {
@@ -209,8 +209,8 @@ impl<'a> LiveSources<'a> {
             let followed = FollowedSource { observer: self.observer.clone(), ..followed };
             watched.insert(source.name.clone(), WatchedSource::new(followed));
         }
-        if self.suspensions.is_none() && !watched.is_empty() {
-            self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
+        if self.records.is_none() && !watched.is_empty() {
+            self.records = Some(Arc::new(SourceRecords::open(Arc::clone(&self.store))?));
         }
         Ok(watched)
     }
@@ -245,11 +245,11 @@ impl<'a> LiveSources<'a> {
     fn begin(
         &self,
         source: WatchedSource,
-        suspensions: Arc<Suspensions>,
+        records: Arc<SourceRecords>,
         before: Option<&SourceHandle>,
     ) -> notify::Result<LoopGuard> {
         let (reported, format, list) = (Arc::clone(&self.store), self.args.log_format, self.list.clone());
-        source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
+        source.start(Arc::clone(&self.store), records, before, move |report, author| {
             if let (Author::Source { source, .. }, Some(plan)) = (author, report.applied_plan()) {
                 list.request_syncs_after(source, plan);
             }
