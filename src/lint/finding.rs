@@ -17,9 +17,7 @@ pub(crate) enum Subject {
 /// A finding of a lint.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
-    /// The lint.
     pub lint: &'static str,
-    /// The subject.
     pub subject: Subject,
     /// The field, relative to the subject's Spec or to the whole document.
     pub path: Path,

@@ -14,7 +14,6 @@ use crate::model::{AnyResource, rules};
 use crate::routing::selector::Selector;
 use crate::routing::table::{KnownRoute, RouteTable};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
     default: Level::Warn,

@@ -13,7 +13,6 @@ use crate::model::rules;
 use crate::model::traffic::PLAIN_HTTP;
 use crate::syntax::x509::SubjectAlternativeNames;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     default: Level::Warn,

@@ -2,7 +2,6 @@
 
 use super::{circuit_breaker_zero::is_unset, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
     default: Level::Warn,

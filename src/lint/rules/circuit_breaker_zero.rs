@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::module::circuit_breaker::CircuitBreaker;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
     default: Level::Deny,

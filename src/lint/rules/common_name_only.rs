@@ -3,7 +3,6 @@
 use super::{certificate_does_not_cover_hostport::Names, prelude::*};
 use crate::model::diagnostics::check::parse_hostport;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     default: Level::Warn,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::{AnyResource, Slot};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "conflicting-authentication",
     default: Level::Deny,

@@ -2,7 +2,6 @@
 
 use super::{plain_http_hostport::with_credentials, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-termination",
     default: Level::Warn,

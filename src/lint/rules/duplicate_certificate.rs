@@ -4,7 +4,6 @@ use foldhash::HashMap;
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-certificate",
     default: Level::Warn,

@@ -12,7 +12,6 @@ use super::prelude::*;
 use crate::lint::clean_modules::CleanModules;
 use crate::model::{Secrets, Slot};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     default: Level::Warn,

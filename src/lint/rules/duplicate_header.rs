@@ -6,7 +6,6 @@ use super::prelude::*;
 use crate::model::Module;
 use crate::model::module::headers::{RequestHeaders, ResponseHeaders};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
     default: Level::Deny,

@@ -6,7 +6,6 @@ use foldhash::HashMap;
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     default: Level::Deny,

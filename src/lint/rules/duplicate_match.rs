@@ -9,7 +9,6 @@ use foldhash::{HashMap, HashMapExt as _};
 use super::prelude::*;
 use crate::routing::selector::Selector;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     default: Level::Deny,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use super::prelude::*;
 use crate::model::kind::ip_restriction::Traffic;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
     default: Level::Warn,

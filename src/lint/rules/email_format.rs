@@ -4,7 +4,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
     default: Level::Warn,

@@ -6,7 +6,6 @@ use super::email_format::{is_address, is_domain};
 use super::prelude::*;
 use super::shared::blank_text::blank_fault;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     default: Level::Warn,

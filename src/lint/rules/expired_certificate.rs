@@ -3,7 +3,6 @@
 use super::prelude::*;
 use super::shared::certificate_chain::now;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
     default: Level::Deny,

@@ -8,7 +8,6 @@ use super::prelude::*;
 use super::shared::certificate_chain::now;
 use crate::syntax::text::number_of;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
     default: Level::Warn,

@@ -4,7 +4,6 @@ use jiff::SignedDuration;
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-exemption",
     default: Level::Warn,

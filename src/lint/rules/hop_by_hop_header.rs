@@ -2,7 +2,6 @@
 
 use super::{duplicate_header::headers, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
     default: Level::Warn,

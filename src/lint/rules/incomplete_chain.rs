@@ -6,7 +6,6 @@
 use super::prelude::*;
 use crate::syntax::x509;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
     default: Level::Warn,

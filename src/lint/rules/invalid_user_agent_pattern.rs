@@ -6,7 +6,6 @@ use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 use super::prelude::*;
 use crate::model::module::agent_patterns::LONGEST_PATTERN;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     default: Level::Warn,

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::prelude::*;
 use crate::model::Suggestions;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     default: Level::Warn,

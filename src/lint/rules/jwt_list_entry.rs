@@ -9,7 +9,6 @@ use super::shared::blank_text::blank_fault;
 use crate::model::diagnostics::check::is_token;
 use crate::model::module::jwt_validation::{JwtValidation, Token, TokenMethod};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-list-entry",
     default: Level::Warn,

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use super::prelude::*;
 use crate::{lint::clean_modules::CleanModules, model::module::jwt_validation::JwtValidation};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "malformed-provider-url",
     default: Level::Warn,

@@ -4,7 +4,6 @@
 use super::prelude::*;
 use crate::syntax::x509::{self, Link};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     default: Level::Deny,

@@ -4,7 +4,6 @@ use http::Uri;
 
 use super::{jwt_incomplete::alternatives, malformed_provider_url::is_unfinished, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
     default: Level::Deny,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::module::tls_termination::TlsVersion;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "old-tls-version",
     default: Level::Warn,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::module::user_agent_filter::matches_every_agent;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "open-user-agent-filter",
     default: Level::Warn,

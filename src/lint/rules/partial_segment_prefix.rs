@@ -11,7 +11,6 @@ use super::prelude::*;
 use crate::model::{MatchType, rules};
 use crate::routing::selector::Selector;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
     default: Level::Warn,

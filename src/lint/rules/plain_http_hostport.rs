@@ -9,7 +9,6 @@ use crate::model::traffic::PLAIN_HTTP;
 use crate::model::{AnyResource, rules};
 use crate::routing::table::RouteTable;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
     default: Level::Warn,

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::{malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url, prelude::*};
 use crate::model::module::jwt_validation::JwtValidation;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
     default: Level::Warn,

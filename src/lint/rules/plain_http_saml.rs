@@ -2,7 +2,6 @@
 
 use super::{prelude::*, saml_metadata::declared};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-saml",
     default: Level::Warn,

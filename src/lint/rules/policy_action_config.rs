@@ -11,7 +11,6 @@ use super::prelude::*;
 use super::shared::cidr_range::{cidr_fault, is_range};
 use super::shared::match_pattern::pattern_fault;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
     default: Level::Warn,

@@ -14,7 +14,6 @@ use super::prelude::*;
 use crate::syntax::cel;
 use infer::{ConditionFault, ConditionJudge};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
     default: Level::Warn,

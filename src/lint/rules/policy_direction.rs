@@ -3,7 +3,6 @@
 
 use super::{policy_condition::uses_variable, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
     default: Level::Warn,

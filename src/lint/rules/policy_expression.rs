@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::{model::diagnostics::suggestions::Suggestions, syntax::cel};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-expression",
     default: Level::Warn,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::prelude::*;
 use crate::model::diagnostics::check::is_token;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
     default: Level::Warn,

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "public-email-domain",
     default: Level::Warn,

@@ -5,7 +5,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
     default: Level::Warn,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::syntax::xml::MetadataFacts;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "saml-metadata",
     default: Level::Warn,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::Segment;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     default: Level::Warn,

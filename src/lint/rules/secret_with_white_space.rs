@@ -4,7 +4,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
     default: Level::Warn,

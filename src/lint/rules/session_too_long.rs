@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::module::{Module, oauth::Oauth, oidc::Oidc, saml::Saml};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     default: Level::Warn,

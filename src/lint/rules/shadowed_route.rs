@@ -16,7 +16,6 @@ use crate::routing::selector::Selector;
 use crate::routing::table::{KnownRoute, RouteTable};
 use crate::routing::{passes_tls_through, rank_host};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,

@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::module::oauth::is_github_slug;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     default: Level::Deny,

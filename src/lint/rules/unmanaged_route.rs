@@ -10,7 +10,6 @@ use crate::syntax::text::number_of;
 /// The name of the lint. Pages list its findings among what was changed by hand.
 pub(crate) const NAME: &str = "unmanaged-route";
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: NAME,
     default: Level::Warn,

@@ -5,7 +5,6 @@
 use super::prelude::*;
 use crate::model::AnyResource;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
     default: Level::Allow,

@@ -2,7 +2,6 @@
 
 use super::{policy_condition::is_always_true, policy_direction::is_misplaced, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-action",
     default: Level::Warn,

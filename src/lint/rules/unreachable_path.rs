@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::MatchType;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-path",
     default: Level::Warn,

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use super::{policy_condition::uses_variable, prelude::*};
 use crate::model::rules;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreadable-policy",
     default: Level::Warn,

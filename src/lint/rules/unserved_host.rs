@@ -11,7 +11,6 @@ use super::unreachable_path::{self, is_regex};
 use crate::model::diagnostics::check::parse_hostport;
 use crate::routing::selector::host_and_port;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
     default: Level::Warn,

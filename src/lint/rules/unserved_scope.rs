@@ -3,7 +3,6 @@
 use super::prelude::*;
 use super::unserved_host::ServedHosts;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-scope",
     default: Level::Warn,

@@ -4,7 +4,6 @@ use foldhash::HashSet;
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     default: Level::Warn,

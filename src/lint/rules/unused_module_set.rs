@@ -2,7 +2,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
     default: Level::Warn,

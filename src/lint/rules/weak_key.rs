@@ -5,7 +5,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
     default: Level::Warn,

@@ -6,7 +6,6 @@ use super::prelude::*;
 use crate::model::module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET};
 use crate::syntax::x509::is_ecdsa_public_key;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "webhook-secret",
     default: Level::Warn,

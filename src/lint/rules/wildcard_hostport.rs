@@ -4,7 +4,6 @@ use foldhash::HashMap;
 
 use super::{duplicate_hostport::wildcard_over, prelude::*};
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     default: Level::Warn,

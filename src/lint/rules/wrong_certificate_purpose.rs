@@ -2,7 +2,6 @@
 
 use super::prelude::*;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-certificate-purpose",
     default: Level::Warn,

@@ -9,7 +9,6 @@ use crate::model::module::backend::Backend;
 use crate::model::module::ip_restriction::EndpointIpRestriction;
 use crate::syntax::text::is_invisible;
 
-/// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
     default: Level::Warn,

@@ -8,7 +8,6 @@ use crate::server::handler_prelude::*;
 use crate::server::http::channel_body::ChannelBody;
 use crate::store::maintenance::backup::Backup;
 
-/// The path.
 pub(crate) const PATH: &str = "/backup";
 /// The pieces that wait for a client.
 const PIECES: usize = 4;

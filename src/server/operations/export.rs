@@ -4,7 +4,6 @@ use crate::manifest::export::{Exported, Variable, export};
 use crate::reconcile::DEFAULT_SOURCE;
 use crate::server::handler_prelude::*;
 
-/// The path.
 pub(crate) const PATH: &str = "/export";
 /// The query parameter with the name of the source.
 pub(crate) const SOURCE: &str = "source";

@@ -24,7 +24,6 @@ const BODY: Limits =
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeviceQuestion {
-    /// The device code.
     pub device_code: String,
 }
 

@@ -3,7 +3,6 @@
 use crate::plan::proof_report::ProofReport;
 use crate::server::handler_prelude::*;
 
-/// The path.
 pub(crate) const PATH: &str = "/proofs";
 
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))

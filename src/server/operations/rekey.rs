@@ -8,7 +8,6 @@ use crate::server::handler_prelude::*;
 use crate::server::http::response::add_request_id;
 use crate::store::{MasterChange, RekeyResult};
 
-/// The path.
 pub(crate) const PATH: &str = "/store/rekey";
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Rekey, |method| on(method, create))

@@ -7,7 +7,6 @@ use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
 use crate::server::resources::at_revision;
 
-/// The path.
 pub(crate) const PATH: &str = "/routing";
 
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))

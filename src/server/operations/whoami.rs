@@ -2,7 +2,6 @@
 
 use crate::{model::KeyScope, server::handler_prelude::*};
 
-/// The path.
 pub(crate) const PATH: &str = "/whoami";
 
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Identify, |method| on(method, get))

@@ -43,7 +43,6 @@ const VALUE_BYTES: usize = 16 << 10;
 /// The identity of a state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateIdentity {
-    /// The store.
     pub store: StoreId,
     /// The last batch in the state.
     pub tip: Tip,
@@ -62,7 +61,6 @@ struct Description {
     position: u64,
     /// The hash, in hexadecimal.
     hash: String,
-    /// The revision.
     revision: u64,
     /// The `order` of the next creation.
     next_order: u64,

@@ -31,7 +31,6 @@ pub(crate) struct Blame {
 pub(crate) struct BlamedField {
     /// The JSON pointer.
     pub pointer: String,
-    /// The value.
     pub value: Value,
     /// The revision that set it; none if it was set before the oldest revision in the history.
     pub set: Option<SetBy>,
@@ -42,11 +41,9 @@ pub(crate) struct BlamedField {
 /// A revision that set a value.
 #[derive(Debug, Clone)]
 pub(crate) struct SetBy {
-    /// The revision.
     pub revision: u64,
     /// The time.
     pub at: Timestamp,
-    /// The author.
     pub author: Author,
 }
 

@@ -75,7 +75,6 @@ fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
 /// A revision's change to a resource, without values.
 #[derive(Debug)]
 pub(crate) struct ChangeOutline {
-    /// The kind.
     pub kind: Kind,
     /// The path in the API.
     pub path: String,
@@ -101,7 +100,6 @@ pub(crate) struct ChangeOutline {
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct OwnerOutline {
-    /// The source.
     pub source: String,
     /// The source that may take the resource over.
     pub transfer_to: Option<String>,

@@ -88,7 +88,6 @@ pub(crate) enum NamingError {
     /// No revision in the history was applied from it.
     #[error("no revision was applied from commit {commit}; the history begins at revision {oldest}")]
     Unknown {
-        /// The commit.
         commit: CommitPrefix,
         /// The oldest revision in the history.
         oldest: u64,

@@ -174,7 +174,6 @@ impl Store {
 
 /// A commit whose resources are read one after the other: all at once take ten times the memory.
 pub(crate) struct CommitDetails {
-    /// The header.
     pub header: CommitHeader,
     batch: Batch,
 }

@@ -42,7 +42,6 @@ pub(crate) struct Head {
     pub generation: u64,
     /// The generation of the newest state, or 0 if there is none yet: then the log has everything.
     pub state: u64,
-    /// The hash.
     pub hash: Hash,
     /// The id of the store.
     pub store: StoreId,

@@ -34,14 +34,12 @@ pub(crate) struct FrameRun {
     pub begin: usize,
     /// The end of the last one.
     pub end: usize,
-    /// The frames.
     pub frames: Vec<ScannedFrame>,
 }
 
 /// A frame that can be read.
 #[derive(Clone, Copy)]
 pub(crate) struct ScannedFrame {
-    /// The offset.
     pub offset: usize,
     /// The end of the log after it.
     pub tip: Tip,

@@ -49,7 +49,6 @@ pub(crate) struct BackupManifest {
     pub at: Timestamp,
     /// The id of the store, in hexadecimal.
     pub store: String,
-    /// The revision.
     pub revision: u64,
     /// The position of the last record.
     pub position: u64,
@@ -66,7 +65,6 @@ pub(crate) struct BackupManifest {
 /// A file of the store in a backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BackupPart {
-    /// The name.
     pub name: String,
     /// The length in bytes.
     pub length: u64,
@@ -76,9 +74,7 @@ pub(crate) struct BackupPart {
 
 /// A file of a store that was opened for a backup. Nothing that happens to its name changes what is read.
 pub(crate) struct OpenedPart {
-    /// The name.
     pub name: String,
-    /// The file.
     pub file: File,
     /// How much of it is part of the revision.
     pub length: u64,

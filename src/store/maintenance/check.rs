@@ -35,7 +35,6 @@ pub(crate) struct StoreCheck {
     pub former: u64,
     /// The number of former values whose secrets can no longer be decrypted.
     pub former_lost: u64,
-    /// The problems.
     pub problems: Vec<StoreError>,
 }
 

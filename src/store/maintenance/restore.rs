@@ -55,7 +55,6 @@ pub(crate) enum PointInTime {
 
 /// A restore of a backup.
 pub(crate) struct Restore<'r> {
-    /// The backup.
     pub backup: &'r BackupFile,
     /// A folder that is missing or empty, or a database without a store.
     pub to: &'r Path,

@@ -46,7 +46,6 @@ const MOST_RECORDS: usize = 100;
 pub(crate) struct Salvage {
     /// The folder of the store.
     pub(super) folder: PathBuf,
-    /// The problems.
     pub problems: Vec<String>,
     /// The losses.
     pub given_up: Vec<String>,
@@ -73,7 +72,6 @@ pub(super) enum RepairStep {
     Kept(Tip),
     /// Writes a part of the log anew. It may be missing if none of its frames stays.
     Rewrite {
-        /// The generation.
         generation: u64,
         /// The batch before the first one.
         start: Tip,

@@ -12,7 +12,6 @@ pub(in crate::lint::rules) struct PlacedPolicy<'w> {
     pub(in crate::lint::rules) is_outbound: bool,
     /// The path of the policy.
     pub(in crate::lint::rules) path: Path,
-    /// The policy.
     pub(in crate::lint::rules) policy: &'w EndpointPolicy,
 }
 

@@ -20,7 +20,6 @@ const LEAST_OF_CHANGE: usize = 64;
 /// A plan, and who made it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct KeptPlan {
-    /// The source.
     pub source: String,
     /// The Git commit of the manifests, or empty.
     pub commit: String,

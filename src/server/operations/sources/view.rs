@@ -288,7 +288,6 @@ impl SourceCounts {
 /// The sources of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SourceList {
-    /// The sources.
     pub sources: Vec<SourceView>,
     /// The URI of the list.
     pub uri: String,

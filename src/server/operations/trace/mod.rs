@@ -7,7 +7,6 @@ use crate::{routing::trace, server::handler_prelude::*};
 
 pub(crate) use report::{HeaderToTrace, RequestToTrace, TlsInTrace, TraceReport};
 
-/// The path.
 pub(crate) const PATH: &str = "/trace";
 /// The methods of HTTP that people trace.
 pub(crate) const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
