@@ -142,6 +142,20 @@ pub(crate) fn is_unknown_issuer(error: &Error) -> bool {
     matches!(error, Error::Io(error) if tls_error(error) == Some(&unknown))
 }
 
+/// Parses the URL of a server, or says what is wrong with it. Which schemes it can have is a rule of the caller.
+pub(crate) fn server_url(text: &str) -> Result<Uri, &'static str> {
+    let uri: Uri = text.parse().map_err(|_| "is not a URL")?;
+    let authority = uri.authority().filter(|authority| !authority.host().is_empty()).ok_or("has no host")?;
+    if authority.as_str().contains('@') {
+        return Err("must not contain a user name or password");
+    }
+    // The parser takes any digits for a port.
+    if authority.as_str() != authority.host() && authority.port_u16().is_none() {
+        return Err("has no valid port");
+    }
+    Ok(uri)
+}
+
 /// Whether the host of a URL is this machine. Brackets can enclose an address.
 pub(crate) fn is_this_machine(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

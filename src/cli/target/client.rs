@@ -239,22 +239,20 @@ fn revision(response: &Response<Body>) -> Option<u64> {
 
 /// Validates a server URL and removes trailing slashes.
 pub(crate) fn parse_server_url(text: &str) -> Result<(String, Uri), Failure> {
-    // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
-    let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
-    let authority = parsed.as_ref().and_then(Uri::authority).map_or(text, |authority| authority.as_str());
-    if authority.contains('@') {
+    let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+    if let Some(uri) = http_client::server_url(text).ok().filter(is_http) {
+        return Ok((text.to_owned(), uri));
+    }
+    // A password does not belong on a command line, or in the messages that show the URL.
+    if text.contains('@') {
         let message = "the URL in `--server` must not contain a user name or password";
         let help = format!("remove it, and set {TOKEN} to the token of an API key");
         return Err(Diagnostic::error(Code::InvalidFormat, message).help(help).into());
     }
-    let Some(uri) = parsed.filter(|uri| uri.host().is_some_and(|host| !host.is_empty())) else {
-        let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
-        let help = with_scheme(text).map(|url| format!("did you mean `{}`?", printable(&url)));
-        let help = help.unwrap_or_else(|| "use a URL such as `https://edge.example.com`".to_owned());
-        return Err(fault.help(help).into());
-    };
-    Ok((text.to_owned(), uri))
+    let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
+    let help = with_scheme(text).map(|url| format!("did you mean `{}`?", printable(&url)));
+    Err(fault.help(help.unwrap_or_else(|| "use a URL such as `https://edge.example.com`".to_owned())).into())
 }
 
 /// The URL of a host and port, or of a domain, without a scheme. On this machine, a server usually has no TLS.

@@ -2,8 +2,10 @@
 
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, Any as AnyHeader, CorsLayer};
+
+use crate::http_client::server_url;
 
 /// An origin that is allowed: `https://console.example.com`, or `*` for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +19,12 @@ impl FromStr for CorsOrigin {
             return Ok(Self(ANY.clone()));
         }
         let wrong = || "expected an origin such as https://console.example.com, or `*`".to_owned();
-        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let uri = server_url(text).map_err(|_| wrong())?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(wrong()) };
         // A browser sends an origin in this form, and it is compared byte by byte.
         let origin = format!("{scheme}://{authority}").to_ascii_lowercase();
-        let is_host = !authority.host().is_empty() && !authority.as_str().contains(['@', '*']);
-        if text.to_ascii_lowercase() != origin || !["http", "https"].contains(&scheme) || !is_host {
+        let is_pattern = authority.as_str().contains('*');
+        if text.to_ascii_lowercase() != origin || !["http", "https"].contains(&scheme) || is_pattern {
             return Err(wrong());
         }
         HeaderValue::from_str(&origin).map(Self).map_err(|_| wrong())

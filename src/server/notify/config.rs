@@ -1,8 +1,7 @@
 //! The targets of notifications in the configuration file (D81).
 
-use axum::http::Uri;
-
 use super::{event_filter::EventFilter, events::EventType};
+use crate::http_client::server_url;
 use crate::model::{Faults, is_name};
 use crate::reconcile::check_source;
 use crate::server::prelude::*;
@@ -179,20 +178,13 @@ fn webhook_url(url: String, url_file: PathBuf, allow_http: bool) -> Result<Webho
 
 /// Checks a URL. The fault does not contain it.
 pub(super) fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
-    let invalid = |message: &str| Err(field(Code::InvalidFormat, "url", message));
-    let Ok(uri) = url.parse::<Uri>() else { return invalid("`url` is not a URL") };
-    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
-        return invalid("`url` has no host");
-    };
-    if authority.as_str().contains('@') {
-        return invalid("`url` must not contain a user name or password");
-    }
-    match uri.scheme_str() {
+    let invalid = |reason: &str| field(Code::InvalidFormat, "url", format!("`url` {reason}"));
+    match server_url(url).map_err(invalid)?.scheme_str() {
         Some("https") => Ok(()),
         Some("http") if allow_http => Ok(()),
         Some("http") => Err(field(Code::NotAllowed, "url", "`url` must start with `https://`")
             .help("set `allow_http: true` to send notifications over unencrypted HTTP")),
-        _ => invalid("`url` must start with `https://`"),
+        _ => Err(invalid("must start with `https://`")),
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::net::ToSocketAddrs as _;
 
-use axum::http::Uri;
 use ureq::Agent;
 use ureq::http::{Request, Response};
 
@@ -32,7 +31,7 @@ impl LiveGateway {
             let help = "use a URL such as `https://gateway.example.com` or `http://127.0.0.1:8080`";
             Failure::from(Diagnostic::error(Code::Parameter, message).help(help))
         };
-        let uri = url.parse::<Uri>().map_err(|_| failure("`--live` is not a URL".to_owned()))?;
+        let uri = http_client::server_url(url).map_err(|reason| failure(format!("`--live` {reason}")))?;
         let (scheme, port) = match uri.scheme_str() {
             Some("https") => ("https", 443),
             Some("http") => ("http", 80),

@@ -128,24 +128,17 @@ impl Check for OidcConfig {
 
 /// Checks the URL of an issuer.
 fn issuer_fault(issuer: &str) -> Option<Fault> {
-    let invalid = |message: &str| {
-        let fault = Fault::new(Code::InvalidFormat, message);
-        Some(fault.help("write the `issuer` as `/.well-known/openid-configuration` of the provider has it"))
+    let as_published = "write the `issuer` as `/.well-known/openid-configuration` of the provider has it";
+    let only_here = "only a provider on the server's own machine can have `http://`, with an address such as 127.0.0.1";
+    let (code, reason, help) = match http_client::server_url(issuer) {
+        Err(reason) => (Code::InvalidFormat, reason, as_published),
+        Ok(uri) if uri.query().is_some() || issuer.contains('#') => {
+            (Code::InvalidFormat, "must have no query or fragment", as_published)
+        }
+        Ok(_) if is_confidential(issuer, is_local_http(issuer)) => return None,
+        Ok(_) => (Code::NotAllowed, "must start with `https://`", only_here),
     };
-    let Ok(uri) = issuer.parse::<Uri>() else { return invalid("`issuer` is not a URL") };
-    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
-        return invalid("`issuer` has no host");
-    };
-    if authority.as_str().contains('@') || uri.query().is_some() || issuer.contains('#') {
-        return invalid("`issuer` must have no user name, query or fragment");
-    }
-    if is_confidential(issuer, is_local_http(issuer)) {
-        return None;
-    }
-    let fault = Fault::new(Code::NotAllowed, "`issuer` must start with `https://`");
-    Some(
-        fault.help("only a provider on the server's own machine can have `http://`, with an address such as 127.0.0.1"),
-    )
+    Some(Fault::new(code, format!("`issuer` {reason}")).help(help))
 }
 
 /// Whether a URL is one of this machine, over plain HTTP.
