@@ -113,10 +113,22 @@ impl<'s> Fate<'s> {
     /// The modules that restrict access to the backend at a port; none without a route. Without TLS at the edge, nobody
     /// presents it a certificate.
     pub(super) fn restrictions(&self, port: u16) -> Vec<FateModule<'s>> {
-        let (Some(edge), Some(_)) = (self.edge, self.route) else { return Vec::new() };
+        if self.route.is_none() {
+            return Vec::new();
+        }
+        self.modules().into_iter().filter(|it| it.module.restricts_access() && self.connects(it, port)).collect()
+    }
+
+    /// Whether the edge has the TLS at a port that a module needs which checks the connection.
+    fn connects(&self, met: &FateModule<'_>, port: u16) -> bool {
+        let Some(edge) = self.edge else { return false };
         let edge: &dyn AnyResource = edge.spec().as_ref();
-        let connects = |it: &FateModule<'_>| MissingTls::for_connection(it.slot, it.stage, edge, port).is_none();
-        self.modules().into_iter().filter(|it| it.module.restricts_access() && connects(it)).collect()
+        MissingTls::for_connection(met.slot, met.stage, edge, port).is_none()
+    }
+
+    /// Whether a module checks the connection and lacks TLS for that at a port, so that it restricts nobody.
+    pub(in crate::routing) fn lacks_tls(&self, name: &str, port: u16) -> bool {
+        self.configured_modules().iter().any(|met| met.slot.name == name && !self.connects(met, port))
     }
 
     /// The sorts of these modules.

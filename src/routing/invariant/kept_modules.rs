@@ -2,12 +2,14 @@
 //!
 //! Each module says itself how a configuration differs from a former one in whom it admits
 //! ([`Module::access_change`](crate::model::Module::access_change)), as for a behaviour diff. For example, a
-//! `user_agent_filter` without patterns is still there, but refuses nobody.
+//! `user_agent_filter` without patterns is still there, but refuses nobody. So is a `mutual_tls` whose edge no longer terminates TLS.
 
 use super::flaw::{Flaw, FlawPlace};
 use super::requirement::{JudgedRequests, MetModule, modules_of};
+use crate::model::Module as _;
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::admission::AccessChange;
+use crate::model::module::tls_termination::TlsTermination;
 use crate::routing::behaviour::Fate;
 use crate::syntax::text::printable;
 
@@ -20,7 +22,9 @@ impl JudgedRequests<'_, '_> {
         let stays = former.edge.is_some_and(|former| former.key == edge.key);
         let counts =
             |met: &MetModule<'_>| (is_routed && former.route.is_some()) || (stays && met.place == FlawPlace::Edge);
-        let had = |name: &str| modules_of(former).any(|met| counts(&met) && met.slot.name == name);
+        let had = |name: &str| {
+            !former.lacks_tls(name, self.port) && modules_of(former).any(|met| counts(&met) && met.slot.name == name)
+        };
         let has = |name: &str| modules_of(self.fate).any(|met| met.slot.name == name);
         let end = match self.fate.backend().map(printable) {
             Some(backend) => format!(" on its way to the backend `{backend}`"),
@@ -31,6 +35,11 @@ impl JudgedRequests<'_, '_> {
         if let Some(lost) = kept.iter().find(|name| !has(name)) {
             let (clause, cure) = (format!("loses `{lost}`{end}"), format!("keep `{lost}`"));
             return Some(self.lacking(clause, cure, |met| met.slot.name == *lost));
+        }
+        if let Some(idle) = kept.iter().find(|name| self.fate.lacks_tls(name, self.port)) {
+            let clause = format!("loses the effect of `{idle}`, for which its edge no longer terminates TLS{end}");
+            let flaw = Flaw::certain(clause, FlawPlace::Edge).at(TlsTermination::SLOT);
+            return Some(flaw.cured_by(format!("let the edge terminate TLS, for `{idle}`")));
         }
         let mut doubt = None;
         for met in modules_of(self.fate).filter(|met| kept.contains(&met.slot.name)) {

@@ -37,6 +37,20 @@ fn a_module_that_must_be_kept_is_not_lost() {
 }
 
 #[test]
+fn a_module_that_checks_the_connection_is_lost_with_its_tls() {
+    let given = |more: Value| {
+        let mutual = json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
+        let locked = edge("h", "docs", "h.example:443", with(mutual, more));
+        vec![invariant(json!({"keeps": ["mutual_tls"]})), locked, route("h", "docs", "/", json!({}))]
+    };
+    let off = || json!({"tls_termination": {"enabled": false}});
+    assert_eq!(change(&given(json!({})), &given(off())), ["h"]);
+    assert!(change(&given(off()), &given(json!({}))).is_empty());
+    let without = [invariant(json!({"keeps": ["mutual_tls"]})), edge("h", "docs", "h.example:443", json!({}))];
+    assert!(change(&given(off()), &without).is_empty(), "there was nothing to lose");
+}
+
+#[test]
 fn the_proof_of_a_change_has_the_requests_that_lose_a_module() {
     let of_change = |before: &[Given], after: &[Given]| {
         let (before, after) = (state(before), state(after));
