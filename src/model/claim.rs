@@ -5,8 +5,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::syntax::text::printable;
+
 /// The source of surrounding manifests, in a state without a store (D107). No source can have this name.
 pub(crate) const SURROUNDING_OWNER: &str = "(surrounding)";
+
+/// A source in a sentence: "source `shop`", or what surrounding manifests are of.
+pub(crate) fn source_in_words(source: &str) -> String {
+    match source {
+        SURROUNDING_OWNER => "another folder of `--with`".to_owned(),
+        source => format!("source `{}`", printable(source)),
+    }
+}
 
 /// Checks the name of a source that a store may have; the error explains what is wrong.
 pub(crate) fn check_source_name(name: &str) -> Result<(), &'static str> {

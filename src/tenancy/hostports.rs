@@ -23,7 +23,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 use super::delegated_prefix::{WHOLE, consent_to_ask_for};
 use super::host_owners::{Address, HostConsent, HostOwners, delegates_all};
 use crate::background::yield_to_requests;
-use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::claim::{SURROUNDING_OWNER, source_in_words};
 use crate::model::host_pattern::wider;
 use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::syntax::text::printable;
@@ -44,7 +44,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
     let owner = rival.claim.as_deref();
     let edge = match owner {
         Some(claim) => {
-            format!("HttpsEdge `{}` of source `{}`", printable(&claim.name), printable(&claim.source))
+            format!("HttpsEdge `{}` of {}", printable(&claim.name), source_in_words(&claim.source))
         }
         None => format!("HttpsEdge {}, which no source owns", rival.key.id),
     };
@@ -58,7 +58,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
     let help = match (source, owner) {
         (Some(source), Some(claim)) => {
             // Probably the manifests of that source.
-            let first = match claim.name == name {
+            let first = match claim.name == name && claim.source != SURROUNDING_OWNER {
                 true => {
                     format!("if these are its manifests, use `--source {}`; otherwise ", printable(&claim.source))
                 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use foldhash::HashMap;
 
 use super::prelude::*;
+use crate::model::claim::source_in_words;
 
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
@@ -32,7 +33,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     for (other, edge, source) in view.of_others::<HttpsEdge>() {
         for (_, text, address) in edge.addresses() {
             if let Some((key, index)) = first.get(&address).copied() {
-                let message = format!("{other} of source `{source}` already serves `{}`", printable(text));
+                let message = format!("{other} of {} already serves `{}`", source_in_words(source), printable(text));
                 findings.report(key, path(index), message);
             }
         }

@@ -7,6 +7,7 @@
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::prelude::*;
+use crate::model::claim::source_in_words;
 use crate::routing::selector::Selector;
 
 pub(crate) static LINT: Lint = Lint {
@@ -57,7 +58,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other, &selector)))).copied());
         if let Some(key) = own {
             let text = printable(&route.r#match);
-            let message = format!("{other} of source `{source}` already matches `{text}` on this edge");
+            let message = format!("{other} of {} already matches `{text}` on this edge", source_in_words(source));
             findings.report(key, ["match"], message);
         }
     }

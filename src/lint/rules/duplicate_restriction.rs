@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::prelude::*;
+use crate::model::claim::source_in_words;
 use crate::model::kind::ip_restriction::Traffic;
 
 pub(crate) static LINT: Lint = Lint {
@@ -30,7 +31,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     for (other, restriction, source) in view.of_others::<IpRestriction>() {
         let Some(traffic) = restriction.r#type.map(Traffic::as_str) else { continue };
         if let Some(key) = first.get(&(traffic, restriction.enforced)) {
-            let message = format!("{other} of source `{source}` already restricts `{traffic}`");
+            let message = format!("{other} of {} already restricts `{traffic}`", source_in_words(source));
             findings.report(key, ["type"], message);
         }
     }

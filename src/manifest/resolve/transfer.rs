@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::transfer_markers::{FROM, TO, TransferMarkers};
 use crate::manifest::load::declaration::Declaration;
+use crate::model::claim::{SURROUNDING_OWNER, source_in_words};
 use crate::model::{Claim, Code, Diagnostic, Entry, Fault, Key};
 use crate::syntax::text::{first_of, printable};
 
@@ -107,10 +108,10 @@ impl TransferState<'_> {
     /// The error of a manifest whose resource another source owns.
     pub(super) fn conflict(self, declaration: &Declaration, key: &Key, source: &str) -> Option<Diagnostic> {
         let TransferState::Conflict(claim) = self else { return None };
-        let (owner, name) = (printable(&claim.source), printable(&claim.name));
-        let fault =
-            Fault::new(Code::OwnerConflict, format!("{key} is owned by source `{owner}` under the name `{name}`"));
+        let (owner, name) = (source_in_words(&claim.source), printable(&claim.name));
+        let fault = Fault::new(Code::OwnerConflict, format!("{key} is owned by {owner} under the name `{name}`"));
         let fault = fault.help(match claim.transferred_from.as_deref() == Some(source) {
+            _ if claim.source == SURROUNDING_OWNER => "remove it from one of the two".to_owned(),
             true => format!("remove it from this source: it was transferred to source `{}`", claim.source),
             false => format!(
                 "remove it from one of the two sources, or run with `--source {}` if these are its manifests",

@@ -2,6 +2,7 @@
 
 use super::Snapshot;
 use super::entry::Entry;
+use crate::model::claim::source_in_words;
 use crate::model::key::Key;
 use crate::syntax::text::{first_of, printable};
 
@@ -15,8 +16,8 @@ impl Snapshot {
         let Some((entry, claim)) = self.get(key).and_then(|entry| Some((entry, entry.claim.as_deref()?))) else {
             return key.to_string();
         };
-        let (name, source) = (printable(&self.full_name(entry)), printable(&claim.source));
-        format!("{} {name} of source `{source}` ({})", key.kind, key.id)
+        let (name, source) = (printable(&self.full_name(entry)), source_in_words(&claim.source));
+        format!("{} {name} of {source} ({})", key.kind, key.id)
     }
 
     /// Names the first resources of a list, and counts the others.
