@@ -8,7 +8,7 @@
 
 use super::edge_table::EdgeTable;
 use super::enforced_restrictions::OF_ENDPOINTS;
-use super::invariant::Unseen;
+use super::invariant::{RequestTaken, Unseen};
 use super::module_pipeline::pipeline;
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;
@@ -17,7 +17,7 @@ use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestedRequest, means_module};
 use crate::model::traffic::{RequestVerdict, Stage, TracedRequest, host_name};
-use crate::model::{Claim, FieldPath, Key, MatchType};
+use crate::model::{Claim, FieldPath, Key, MatchType, host_port};
 use crate::syntax::text::printable;
 
 /// Why a test with the source of a surrounding resource does not pass: nobody can tell whether it is that source.
@@ -75,12 +75,11 @@ impl<'s> RouteTester<'s> {
     /// Runs the test of a request.
     pub(crate) fn run(&mut self, tested: &TestedRequest, request: &TracedRequest) -> TestedWay<'s> {
         let way = self.way(tested, request);
-        // An edge that has the host itself wins over all with a wildcard.
-        let hostport = self.edges.hostport(&host_name(&request.host), request.port);
-        let is_own_host = hostport.is_some_and(|hostport| !hostport.starts_with('*'));
         let taken_by: Vec<&'s Key> = way.edge.into_iter().chain(way.route.map(|route| route.0)).collect();
-        let decisive = self.unseen.iter().filter(|it| it.may_decide(request, &taken_by, is_own_host));
-        let unseen = Unseen::clauses(decisive);
+        let hostport = self.edges.hostport(&host_name(&request.host), request.port);
+        let served_as = hostport.and_then(host_port).map(|(host, _)| host);
+        let taken = RequestTaken::new(request, taken_by.clone(), served_as);
+        let unseen = Unseen::clauses(self.unseen.iter().filter(|it| it.may_decide(&taken)));
         let is_judged = unseen.is_empty();
         let mismatches = if is_judged { self.mismatches(&tested.expect, &way) } else { Vec::new() };
         TestedWay {

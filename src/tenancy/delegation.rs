@@ -34,8 +34,9 @@ use super::delegated_prefix::{
     ODD, WHOLE, admits, closer_delegation, consent_to_ask_for, consents, is_normal, precedes, prefixes_of,
     wanted_prefix,
 };
+use super::host_owners::left_to;
 use super::hostports::hostport_faults;
-use crate::model::claim::SURROUNDING_OWNER;
+use crate::model::claim::{SURROUNDING_OWNER, source_in_words};
 use crate::model::kind::https_edge::Delegation;
 use crate::model::required_secrets::{alike, awaits_secrets};
 use crate::model::{
@@ -276,9 +277,14 @@ pub(super) fn consents_to_present(edge: &HttpsEdge, source: &str, route: &Entry)
     route.spec_as::<HttpsEdgeRoute>().is_some_and(|present| consents(edge, source, present))
 }
 
-/// Whether an edge consents to a route, if it is of the right source.
-pub(crate) fn consents_to_any(edge: &HttpsEdge, route: &HttpsEdgeRoute) -> bool {
-    edge.delegates_to.iter().any(|it| consents(edge, &it.source, route))
+/// Whether an edge consents to a route, if it is of the right source, which is another one than `source`.
+pub(crate) fn consents_to_another(edge: &HttpsEdge, source: &str, route: &HttpsEdgeRoute) -> bool {
+    edge.delegates_to.iter().any(|it| it.source != source && consents(edge, &it.source, route))
+}
+
+/// Whether an edge leaves its hosts to a source other than `source`, on other ports and below its wildcards.
+pub(crate) fn leaves_hosts_to_another(edge: &HttpsEdge, source: &str) -> bool {
+    left_to(edge).any(|other| other != source)
 }
 
 /// Whether the edge of a route delegates anything to a source.
@@ -322,7 +328,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         for entry in routes {
             let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };
             let named = match &entry.claim {
-                Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
+                Some(claim) => format!("`{}` of {}", printable(&claim.name), source_in_words(&claim.source)),
                 None => format!("{} without a source", entry.key.id),
             };
             // Of which source surrounding manifests are, they do not tell.

@@ -12,12 +12,14 @@
 //! the routes in the document of their edge, an ID that a manifest states as `metadata.id`, the name of an edge of the same source,
 //! and a name that only one edge has. A surrounding resource gets the modules of the surrounding set of a name, which is a guess if
 //! the source has another set of that name, unless one file declares both. Which certificate authority a name means changes no answer.
+//! Whether a store would refuse a surrounding resource without consent is told in `guessed_consent`.
 //!
 //! For example, a surrounding route has `edge: shop`, and both the source and the surrounding manifests declare such an edge. The
 //! state has the route on the surrounding edge, and every answer about its requests depends on which of the two it is on.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
+use super::guessed_consent::{ReferencedNames, are_apart, overlapping_edges};
 use super::origin::DocumentKey;
 use super::resolution::Resolution;
 use super::surrounding::SurroundingState;
@@ -27,7 +29,7 @@ use crate::manifest::prelude::*;
 use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::routing::invariant::{Unseen, decided_by_ids, depend_on};
-use crate::tenancy::delegation::consents_to_any;
+use crate::tenancy::delegation::consents_to_another;
 
 /// The edges that manifests declare, by name.
 struct EdgesByName<'d>(HashMap<&'d str, Vec<&'d Declaration>>);
@@ -98,16 +100,24 @@ impl<'d> EdgeReference<'d> {
         format!("which of the edges with the name `{edge}` has the route `{route}`: add --store or --server")
     }
 
-    /// What it depends on that a surrounding route is on an edge of the source, which delegates its match to nobody.
-    fn missing_consent(&self) -> Option<String> {
-        let is_guest = !self.is_own && !self.found.is_owned_by(SURROUNDING_OWNER);
-        let edge = self.found.spec_as::<HttpsEdge>().filter(|_| is_guest)?;
+    /// What it depends on that a surrounding route is on an edge of the source or of another folder, which delegates its match to no
+    /// source that the route may be of.
+    fn missing_consent(&self, source: &str) -> Option<String> {
+        let is_surrounding = self.found.is_owned_by(SURROUNDING_OWNER);
+        let is_of_another = || !is_surrounding || self.declared.is_some_and(|edge| are_apart(edge, self.route));
+        let edge = self.found.spec_as::<HttpsEdge>().filter(|_| !self.is_own && is_of_another())?;
         let route = self.route.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?;
         let (name, of) = (printable(&self.route.name), printable(self.named));
-        let clause =
-            || format!("the surrounding route `{name}`, which the edge `{of}` of this source delegates to nobody");
-        (!consents_to_any(edge, route)).then(clause)
+        let whom = if is_surrounding { "no other folder of --with" } else { "nobody" };
+        let whose = if is_surrounding { "" } else { " of this source" };
+        let clause = || format!("the surrounding route `{name}`, which the edge `{of}`{whose} delegates to {whom}");
+        (!consents_to_another(edge, source, route)).then(clause)
     }
+}
+
+/// The keys of resources by their declarations.
+fn keys_of(origins: &Origins) -> HashMap<*const Declaration, &Key> {
+    origins.iter().map(|(key, it)| (Arc::as_ptr(it), key)).collect()
 }
 
 impl SurroundingState {
@@ -130,8 +140,12 @@ impl SurroundingState {
             if let Some((clause, edges)) = reference.guess(&own_edges, &others) {
                 unseen.push(edges.iter().fold(about(clause), |unseen, edge| unseen.about(edge.spec.as_ref())));
             }
-            unseen.extend(reference.missing_consent().map(about));
+            let missing = reference.missing_consent(&self.source);
+            unseen.extend(missing.map(|clause| about(clause).about(found.spec().as_ref())));
         }
+        let keys = keys_of(&self.origins);
+        let key_of = |it: &Arc<Declaration>| keys.get(&Arc::as_ptr(it)).map(|key| (*key).clone());
+        unseen.extend(overlapping_edges(&self.edges, &self.source, key_of));
         let is_stated = |key: &Key| declared(key).is_some_and(|it| it.id.as_deref() == Some(key.id.as_str()));
         unseen.extend(decided_by_ids(state, is_stated));
         unseen.sort();
@@ -142,9 +156,8 @@ impl SurroundingState {
 impl Loaded {
     /// The surrounding declarations that are not in a state, or not as a whole: of which others have the name or the ID, or that
     /// refer to something that nobody can tell. So are those with modules that are a guess.
-    pub(super) fn incomplete(&self, resolved: &Resolution) -> Vec<Unseen> {
-        let keys: HashMap<*const Declaration, &Key> =
-            resolved.origins.iter().map(|(key, it)| (Arc::as_ptr(it), key)).collect();
+    pub(super) fn incomplete(&self, resolved: &Resolution, source: &str) -> Vec<Unseen> {
+        let keys = keys_of(&resolved.origins);
         let key_of = |it: &Arc<Declaration>| keys.get(&Arc::as_ptr(it)).map(|key| (*key).clone());
         let is_whole = |it: &Arc<Declaration>| key_of(it).is_some_and(|key| !resolved.faulty.contains(&key));
         let all = || self.surrounding().resources.iter().filter(|it| it.kind != Kind::Invariant && depend_on(it.kind));
@@ -168,14 +181,28 @@ impl Loaded {
             } else {
                 format!("{name}, about which the surrounding manifests are incomplete or ambiguous")
             };
-            // Of two with one ID, nobody knows which one a store has.
+            // Of two with one ID, nobody knows which one a store has. One with the same name is in the state beside it.
             let guessed = of_kind().filter(has_id).chain([it]).filter_map(key_of);
             let about = Unseen::new(clause).guessing(guessed).about(it.spec.as_ref());
-            let others = of_kind().filter(|other| has_name(other) || has_id(other));
+            let others = of_kind().filter(has_id).chain(self.edges_of(it, source));
             unseen.push(others.fold(about, |unseen, other| unseen.about(other.spec.as_ref())));
+        }
+        let names = ReferencedNames::new(self.surrounding().resources.iter().chain(&self.declared().resources));
+        for (it, clause) in all().filter_map(|it| Some((it, names.ambiguous_in(it)?))) {
+            unseen.push(Unseen::new(clause).about(it.spec.as_ref()).guessing(key_of(it)));
         }
         unseen.extend(resolved.origins.iter().flat_map(|(key, it)| self.guessed_sets(resolved, key, it)));
         unseen
+    }
+
+    /// The edges that a surrounding route may be on; none if it may be on one that no manifest declares.
+    fn edges_of<'d>(&'d self, route: &'d Declaration, source: &str) -> impl Iterator<Item = &'d Arc<Declaration>> {
+        let parent = route.parent.as_deref().unwrap_or_default();
+        let of_source = parent.strip_prefix(source).and_then(|rest| rest.strip_prefix('/'));
+        let named = of_source.unwrap_or(parent);
+        let others = self.surrounding().resources.iter().filter(move |_| of_source.is_none());
+        let edges = self.declared().resources.iter().chain(others).filter(|it| it.kind == Kind::HttpsEdge);
+        edges.filter(move |it| &*it.name == named || it.id.as_deref() == Some(named))
     }
 
     /// The module sets that a surrounding resource names and of which the source has others: the resource has those of its own source,

@@ -27,6 +27,7 @@
 
 mod cycles;
 pub(crate) mod foreign_files;
+mod guessed_consent;
 mod guessed_identity;
 mod identity;
 mod last_resolution;

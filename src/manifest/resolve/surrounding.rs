@@ -53,6 +53,8 @@ pub(crate) struct SurroundingState {
     pub(super) origins: Origins,
     /// The declarations of all surrounding edges.
     pub(super) edges: Vec<Arc<Declaration>>,
+    /// The source that they surround.
+    pub(super) source: String,
 }
 
 impl Loaded {
@@ -95,15 +97,11 @@ impl Loaded {
 
     /// The state of a store that has only the resources of the manifests that surround those of a source.
     pub(crate) fn surrounding_state(&self, source: &str) -> Snapshot {
-        self.with_surrounding(&Snapshot::default(), source)
+        self.resolve_surrounding(&Snapshot::default(), source).state
     }
 
-    /// A state without a store, with the surrounding resources of this run in place of those of an earlier one.
-    pub(crate) fn with_surrounding(&self, state: &Snapshot, source: &str) -> Snapshot {
-        self.resolve_surrounding(state, source).state
-    }
-
-    /// Like [`Self::with_surrounding`], with what the state does not show.
+    /// A state without a store, with the surrounding resources of this run in place of those of an earlier one, and what it does not
+    /// show.
     pub(crate) fn resolve_surrounding(&self, state: &Snapshot, source: &str) -> SurroundingState {
         let mut declared = self.surrounding().clone();
         let invariants = declared.take(Kind::Invariant);
@@ -134,11 +132,11 @@ impl Loaded {
             found.message = format!("in the surrounding manifests: {}", found.message);
             (found.severity, found.is_surrounding) = (Severity::Warning, true);
         }
-        let incomplete = self.incomplete(&resolved);
+        let incomplete = self.incomplete(&resolved, source);
         let state = replace(&others, |_| true, entries(&resolved.desired));
         let state = with_invariants(&state, &invariants, source, |_| false);
         let edges = self.surrounding().resources.iter().filter(|it| it.kind == Kind::HttpsEdge).cloned().collect();
-        SurroundingState { state, told, incomplete, origins: resolved.origins, edges }
+        SurroundingState { state, told, incomplete, origins: resolved.origins, edges, source: source.to_owned() }
     }
 
     /// A state with the surrounding invariants beside those that it has, and beside those that a source declares.

@@ -96,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::model::traffic::TracedRequest;
+    use crate::routing::invariant::RequestTaken;
     use crate::routing::tests::{edge_key, route, route_key, state_of_json};
 
     #[test]
@@ -109,7 +110,8 @@ mod tests {
                 (route_key("edghts_1", "edghtsrt_2"), other),
             ]);
             let request = TracedRequest::new("GET", url).unwrap_or_default();
-            decided_by_ids(&state, |_| false).iter().any(|it| it.may_decide(&request, &[], true))
+            let taken = RequestTaken::new(&request, Vec::new(), Some("a.example.com".to_owned()));
+            decided_by_ids(&state, |_| false).iter().any(|it| it.may_decide(&taken))
         };
         assert!(decided("a.example.com:443/x", "https://a.example.com/x"));
         assert!(!decided("a.example.com:443/x", "https://a.example.com:8443/x"), "only one is for this port");

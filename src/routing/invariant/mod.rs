@@ -50,5 +50,5 @@ pub(crate) use guessed_order::decided_by_ids;
 pub use proof::ProofAnswer;
 pub(crate) use proof::{Proof, prove};
 pub(crate) use standing::Breach;
-pub(crate) use unseen::{Unseen, prove_seen};
+pub(crate) use unseen::{RequestTaken, Unseen, prove_seen};
 pub(crate) use verdict_inputs::VerdictInputs;

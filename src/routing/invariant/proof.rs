@@ -28,6 +28,8 @@ pub(crate) struct Proof<'s> {
     pub(crate) classes: usize,
     /// The classes for which an exemption counts.
     pub(crate) exempt: usize,
+    /// The classes of both sorts of which nobody can tell whether it is about them: surrounding manifests do not tell their source.
+    pub(super) of_unknown_source: usize,
     /// The first requests that break it or may, one for each edge or route to blame.
     pub(crate) breaches: Vec<Breach<'s>>,
     /// What the answer depends on that the state does not show, as clauses.
@@ -109,17 +111,20 @@ pub(super) fn prove_some<'s>(
 ) -> Vec<Proof<'s>> {
     let scopes: Vec<Vec<RequestScope>> = invariants.iter().map(|it| it.scopes().collect()).collect();
     let judge = RequirementJudge::new(state);
-    let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
-        invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
+    let mut proofs: Vec<(StandingInvariant<'s>, [usize; 3], Breaches<'s>)> =
+        invariants.into_iter().map(|invariant| (invariant, [0; 3], Breaches::default())).collect();
     let mut index = InvariantIndex::default();
     let unvisited = each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>, judged: Range<usize>| {
         let port = class.port();
         let about = index.about(class, proofs.iter().map(|(invariant, ..)| invariant));
         for at in about.into_iter().filter(|at| judged.contains(at)) {
-            let Some((invariant, classes, exempt, breaches)) = proofs.get_mut(at) else { continue };
+            let Some((invariant, [classes, exempt, of_unknown_source], breaches)) = proofs.get_mut(at) else {
+                continue;
+            };
             if !invariant.concerns(class, &fate) {
                 continue;
             }
+            *of_unknown_source += usize::from(invariant.may_concern(&fate));
             if invariant.exempts(class) {
                 *exempt += 1;
                 continue;
@@ -140,10 +145,11 @@ pub(super) fn prove_some<'s>(
             breaches.add(breach);
         }
     }
-    let proofs = proofs.into_iter().map(|(invariant, classes, exempt, breaches)| Proof {
+    let proofs = proofs.into_iter().map(|(invariant, [classes, exempt, of_unknown_source], breaches)| Proof {
         entry: invariant.entry,
         classes,
         exempt,
+        of_unknown_source,
         breaches: breaches.into_vec(),
         unseen: Vec::new(),
     });

@@ -57,7 +57,7 @@ impl<'s> StandingInvariant<'s> {
 
     /// Whether nobody can tell if the invariant is about the requests with a fate: surrounding manifests do not tell of which source
     /// they are.
-    fn may_concern(&self, fate: &Fate<'_>) -> bool {
+    pub(super) fn may_concern(&self, fate: &Fate<'_>) -> bool {
         !self.spec.scope.sources.is_empty() && taken_by(fate) == Some(SURROUNDING_OWNER)
     }
 

@@ -9,15 +9,16 @@
 //! # The idea
 //!
 //! Whoever makes the state says what is missing in it, and which requests that can be about. An answer starts from there: it
-//! is `depends` for every invariant whose scope has such requests, unless a request that is seen breaks the invariant. Whoever
-//! makes the state also says which of its edges and routes are a guess: a request that these take has not been seen.
+//! is `depends` for every invariant whose scope has such requests, unless a request breaks the invariant that nothing unseen could
+//! take. Whoever makes the state also says which of its edges and routes are a guess: a request that these take has not been seen.
 //!
-//! A route test is about one request, so it is not judged if something unseen may decide about that request.
+//! One rule decides whether something unseen could take a request ([`Unseen::may_decide`]), for the request that breaks an invariant
+//! and for the one of a route test, which is not judged then.
 //!
-//! For example, two surrounding files declare an edge `shop`. The answer about `shop.example.com`, which one of the two serves,
-//! depends on `shop`. The answer about `wiki.example.com` does not.
+//! For example, two surrounding files declare an edge `shop`, the second one for `b.example.com`. An edge of `*.example.com` without
+//! a login breaks an invariant by its requests to `a.example.com`. What it does with `b.example.com` is unknown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -26,8 +27,9 @@ use super::standing::{Breach, StandingInvariant};
 use crate::model::host_pattern::covers;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::traffic::{TracedRequest, host_name};
-use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
+use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
 use crate::routing::behaviour::{PathBeginnings, RequestScope};
+use crate::routing::host_rank::rank_host;
 use crate::routing::selector::Selector;
 
 /// The most that is told of what an answer depends on.
@@ -85,27 +87,47 @@ impl Unseen {
         self
     }
 
-    /// Whether a request has a host and the port that it is about.
-    fn is_at(&self, request: &TracedRequest) -> bool {
-        let host = host_name(&request.host);
-        let meets_host = || self.hosts.iter().any(|own| covers(own, &host) || covers(&host, own));
-        self.port.is_none_or(|port| port == request.port) && (self.hosts.is_empty() || meets_host())
+    /// The hosts and wildcards that have a host, or some of its hosts if it is a wildcard.
+    fn hosts_about<'u>(&'u self, host: &'u str) -> impl Iterator<Item = &'u String> {
+        self.hosts.iter().filter(move |own| covers(own, host) || covers(host, own))
     }
 
-    /// Whether the answer about a request may be another one with it. `taken_by` has the edge and the route of the state that take the
-    /// request, and `is_own_host` says whether the edge has the host itself: no other edge can then have it.
-    pub(crate) fn may_decide(&self, request: &TracedRequest, taken_by: &[&Key], is_own_host: bool) -> bool {
-        if !self.is_at(request) {
+    /// Whether the answer about a request may be another one with it.
+    pub(crate) fn may_decide(&self, request: &RequestTaken<'_>) -> bool {
+        let host = request.host.as_str();
+        let is_elsewhere = !self.hosts.is_empty() && self.hosts_about(host).next().is_none();
+        if is_elsewhere || self.port.is_some_and(|port| port != request.port) {
             return false;
         }
-        if taken_by.iter().any(|key| self.guessed.contains(*key)) {
+        if request.taken_by.iter().any(|key| self.guessed.contains(*key)) {
             return true;
         }
-        // Of a route without hosts, nobody knows the edge, which may take all requests of its hosts.
-        match self.hosts.is_empty() && !self.paths.is_empty() {
-            true => !is_own_host,
-            false => self.paths.is_empty() || self.paths.iter().any(|path| request.path.starts_with(path.as_str())),
+        let has_path = self.paths.is_empty() || self.paths.iter().any(|path| request.path.starts_with(path.as_str()));
+        // The closest host wins.
+        let is_close = |own: &String| request.served_as.as_deref().is_none_or(|served| covers(served, own));
+        match self.hosts.is_empty() {
+            // Of a route without hosts, nobody knows the edge, which may take all requests of its hosts.
+            true => has_path || request.served_as.as_deref().is_none_or(|served| served.starts_with('*')),
+            false => has_path && self.hosts_about(host).any(is_close),
         }
+    }
+
+    /// Whether requests of an edge or a route, as some of the states have it, may be among those that it is about.
+    pub(crate) fn is_about(&self, key: &Key, states: &[&Snapshot]) -> bool {
+        let edge = if key.kind == Kind::HttpsEdge { Some(key.clone()) } else { key.parent_key() };
+        let Some(edge) = edge.filter(|edge| edge.kind == Kind::HttpsEdge) else { return false };
+        let in_state = |state: &&Snapshot| {
+            let spec = state.get(&edge).and_then(|entry| entry.spec_as::<HttpsEdge>());
+            let mut hosts = spec.into_iter().flat_map(|spec| spec.addresses()).map(|(.., (host, _))| host);
+            let route = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+            let meets_path = route.and_then(Selector::from_route).map_or(key.kind == Kind::HttpsEdge, |selector| {
+                let mut paths = self.paths.iter();
+                paths.any(|path| path.starts_with(selector.path) || selector.path.starts_with(path.as_str()))
+            });
+            (self.hosts.is_empty() || hosts.any(|host| self.hosts_about(&host).next().is_some()))
+                && (self.paths.is_empty() || meets_path)
+        };
+        self.guessed.contains(key) || self.guessed.contains(&edge) || states.iter().any(in_state)
     }
 
     /// What something depends on, as clauses.
@@ -124,18 +146,42 @@ impl Unseen {
     }
 }
 
+/// A request, with what takes it in a state that does not show everything.
+#[derive(Debug)]
+pub(crate) struct RequestTaken<'r> {
+    host: String,
+    port: u16,
+    path: &'r str,
+    /// The edge and the route.
+    taken_by: Vec<&'r Key>,
+    /// The host or the wildcard that the edge has, in normal form.
+    served_as: Option<String>,
+}
+
+impl<'r> RequestTaken<'r> {
+    /// A request that an edge serves by one of its hosts, and its route handles.
+    pub(crate) fn new(request: &'r TracedRequest, taken_by: Vec<&'r Key>, served_as: Option<String>) -> Self {
+        Self { host: host_name(&request.host), port: request.port, path: &request.path, taken_by, served_as }
+    }
+
+    /// The request that breaks an invariant.
+    fn of_breach(breach: &'r Breach<'_>) -> Self {
+        let taken_by = [breach.fate.edge, breach.fate.route].into_iter().flatten().map(|entry| &entry.key);
+        let request = Self::new(&breach.request, taken_by.collect(), None);
+        let hosts = breach.fate.edge_spec().into_iter().flat_map(|edge| edge.addresses());
+        let serving =
+            hosts.filter(|(.., (host, port))| *port == request.port && rank_host(&request.host, host).is_some());
+        let served_as = serving.map(|(.., (host, _))| host).max_by_key(|host| rank_host(&request.host, host));
+        Self { served_as, ..request }
+    }
+}
+
 /// Judges each invariant of a state without a store, from which something is missing. What an invariant `keeps` is unseen, too:
 /// no revision precedes the state.
 pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timestamp) -> Vec<Proof<'s>> {
-    let mut guesses: BTreeMap<&Key, Vec<&Unseen>> = BTreeMap::new();
-    for it in unseen {
-        it.guessed.iter().for_each(|key| guesses.entry(key).or_default().push(it));
-    }
     let doubt = |breach: &mut Breach<'s>| {
-        let taken_by = [breach.fate.edge, breach.fate.route].into_iter().flatten();
-        let mut of_these = taken_by.filter_map(|entry| guesses.get(&entry.key)).flatten();
-        if let Some(guess) = of_these.find(|it| it.is_at(&breach.request)) {
-            breach.flaw = breach.flaw.clone().guessed(&guess.clause);
+        if let Some(it) = decisive(unseen, breach) {
+            breach.flaw = breach.flaw.clone().guessed(&it.clause);
         }
     };
     let mut proofs = prove_some(state, StandingInvariant::all(state, now), doubt);
@@ -152,9 +198,18 @@ pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timest
             )
         };
         let former = (!is_compared).then(revision);
-        proof.unseen = former.into_iter().chain(Unseen::clauses(concerned)).take(MOST_TOLD).collect();
+        let may_be_unused = proof.of_unknown_source > 0 && proof.of_unknown_source == proof.classes + proof.exempt;
+        let source = (may_be_unused && proof.breaches.is_empty())
+            .then(|| "whether the surrounding manifests are of a source in its scope".to_owned());
+        proof.unseen = former.into_iter().chain(source).chain(Unseen::clauses(concerned)).take(MOST_TOLD).collect();
     }
     proofs
+}
+
+/// Something unseen that may decide about the request of a breach.
+fn decisive<'u>(unseen: &'u [Unseen], breach: &Breach<'_>) -> Option<&'u Unseen> {
+    let request = RequestTaken::of_breach(breach);
+    unseen.iter().find(|it| it.may_decide(&request))
 }
 
 #[cfg(test)]
@@ -162,30 +217,37 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::Kind;
     use crate::routing::tests::{edge_key, route, spec_of};
 
     #[test]
     fn what_is_unseen_decides_about_the_requests_that_it_may_take() {
-        let edge = spec_of(Kind::HttpsEdge, &json!({"hostports": ["shop.example.com:443"]}));
+        let edge = spec_of(Kind::HttpsEdge, &json!({"hostports": ["shop.example.com:443", "*.eu.example.com:443"]}));
         let route = spec_of(Kind::HttpsEdgeRoute, &route("/docs/", json!({})));
         let [guessed, sure] = ["edghts_1", "edghts_2"].map(edge_key);
         let unseen = || Unseen::new("it".to_owned()).guessing([guessed.clone()]);
-        let decides = |unseen: Unseen, url: &str, taken_by: &Key, is_own_host: bool| {
+        let decides = |unseen: Unseen, url: &str, taken_by: &Key, served_as: &str| {
             let request = TracedRequest::new("GET", url).unwrap_or_default();
-            unseen.may_decide(&request, &[taken_by], is_own_host)
+            let served_as = Some(served_as.to_owned()).filter(|host| !host.is_empty());
+            unseen.may_decide(&RequestTaken::new(&request, vec![taken_by], served_as))
         };
         let on_edge = || unseen().about(edge.as_ref()).about(route.as_ref());
-        assert!(decides(on_edge(), "https://shop.example.com/docs/a", &sure, true));
-        assert!(!decides(on_edge(), "https://shop.example.com/admin", &sure, true));
-        assert!(decides(on_edge(), "https://shop.example.com/admin", &guessed, true));
-        assert!(!decides(on_edge(), "https://wiki.example.com/docs/a", &guessed, true), "another host");
-        assert!(!decides(on_edge().at_port(Some(443)), "https://shop.example.com:8443/docs/a", &guessed, true));
-        // Nobody knows the hosts of the edge that has the route.
+        let shop = "shop.example.com";
+        for served_as in [shop, "*.example.com", ""] {
+            assert!(decides(on_edge(), "https://shop.example.com/docs/a", &sure, served_as), "{served_as}");
+            assert!(!decides(on_edge(), "https://shop.example.com/admin", &sure, served_as), "{served_as}");
+            assert!(decides(on_edge(), "https://shop.example.com/admin", &guessed, served_as), "{served_as}");
+        }
+        // An edge with a closer host takes it.
+        assert!(decides(on_edge(), "https://a.eu.example.com/docs/a", &sure, "*.example.com"));
+        assert!(!decides(on_edge(), "https://a.eu.example.com/docs/a", &sure, "a.eu.example.com"));
+        assert!(!decides(on_edge(), "https://wiki.example.com/docs/a", &guessed, ""), "another host");
+        assert!(!decides(on_edge().at_port(Some(443)), "https://shop.example.com:8443/docs/a", &guessed, shop));
+        // Nobody knows the hosts of the edge that has the route: it may be the one with the host, under another ID.
         let anywhere = || unseen().about(route.as_ref());
-        assert!(decides(anywhere(), "https://wiki.example.com/admin", &sure, false));
-        assert!(!decides(anywhere(), "https://wiki.example.com/docs/a", &sure, true));
-        assert!(decides(unseen(), "https://wiki.example.com/docs/a", &sure, true), "it is about everything");
+        assert!(decides(anywhere(), "https://shop.example.com/admin", &sure, "*.example.com"));
+        assert!(!decides(anywhere(), "https://shop.example.com/admin", &sure, shop));
+        assert!(decides(anywhere(), "https://shop.example.com/docs/a", &sure, shop));
+        assert!(decides(unseen(), "https://shop.example.com/admin", &sure, shop), "it is about everything");
     }
 
     #[test]

@@ -6,27 +6,27 @@ use serde_json::{Value, json};
 use super::surrounding_proofs::answers;
 use crate::support::program::{Folder, has};
 
-const PEM: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
+pub(super) const PEM: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
 const ID: &str = "edghts_6U2onPIxc8W2vkFZqNaMucAdGt5";
 /// The ID that is derived from the name `shop`.
-const DERIVED: &str = "edghts_BUBuisvU7zFbKwFzuxofa7yCEMP";
+pub(super) const DERIVED: &str = "edghts_BUBuisvU7zFbKwFzuxofa7yCEMP";
 const TO_OWN: &str = "  delegates_to: [{source: own, path_prefix: /}]\n";
 const TO_OTHER: &str = "  delegates_to: [{source: other, path_prefix: /}]\n";
 
 /// A document of an edge with a hostport; `more` is the rest of its spec.
-fn edge(metadata: &str, hostport: &str, more: &str) -> String {
+pub(super) fn edge(metadata: &str, hostport: &str, more: &str) -> String {
     let spec = format!("spec:\n  hostports: ['{hostport}']\n{more}");
     format!("---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{{metadata}}}\n{spec}")
 }
 
 /// A document of a route by itself.
-fn route(metadata: &str, edge: &str, matched: &str, backend: &str) -> String {
+pub(super) fn route(metadata: &str, edge: &str, matched: &str, backend: &str) -> String {
     let spec = format!("edge: {edge}, match_type: path_prefix, match: '{matched}', backend: {{backend_id: {backend}}}");
     format!("---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{{metadata}}}\nspec: {{{spec}}}\n")
 }
 
 /// A route in the document of an edge.
-fn inline(backend: &str) -> String {
+pub(super) fn inline(backend: &str) -> String {
     format!("  routes: [{{name: all, match_type: path_prefix, match: /, backend: {{backend_id: {backend}}}}}]\n")
 }
 
@@ -91,9 +91,12 @@ fn the_routes_of_a_second_edge_of_one_name_break_nothing_on_the_first() {
         ("first", edge("name: shop", "a.example.com:443", "")),
         ("second", edge("name: shop", "b.example.com:443", &inline("bkd_bad"))),
     ];
-    for host in ["a.example.com", "b.example.com"] {
+    for (host, on) in [
+        ("a.example.com", "which of the edges with the name `shop` has the route `all`"),
+        ("b.example.com", "HttpsEdge `shop`, which the surrounding manifests declare more"),
+    ] {
         let folder = folder(&format!("{host}, z.example.com"), &own, &others);
-        assert_depends(&folder, &["first", "second"], "HttpsEdge `shop`, which the surrounding manifests declare more");
+        assert_depends(&folder, &["first", "second"], on);
     }
     let alone = folder("b.example.com", &own, &others);
     assert_eq!(answer(&alone, &["second"]).0, "refuted");
@@ -204,7 +207,7 @@ fn no_answer_depends_on_which_certificate_authority_a_name_means() {
 }
 
 /// A route test of a request, which must reach a backend.
-fn expecting(url: &str, backend: &str) -> String {
+pub(super) fn expecting(url: &str, backend: &str) -> String {
     let request = format!("{{url: '{url}', expect: {{backend: {backend}}}}}");
     format!("apiVersion: edgewright/v1\nkind: RouteTest\nmetadata: {{name: guess}}\nspec: {{requests: [{request}]}}\n")
 }
