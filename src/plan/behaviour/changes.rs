@@ -67,7 +67,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
     changes.sort_by_cached_key(|change| (!change.opens, !change.weakens_tls, first(change)));
-    BehaviourDiff { changes }
+    BehaviourDiff { changes, ..BehaviourDiff::default() }
 }
 
 /// The change of an edge whose requests are too many to compare. It may open them, if edges serve them before and after it.

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct BehaviourDiff {
     /// The differences; those that open access first, then those that weaken TLS. Empty if every request is treated as before.
     pub changes: Vec<BehaviourChange>,
+    /// What the effect of the plan depends on that manifests without a store do not show, as clauses: at most ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 /// Requests that are treated differently in the same way.

@@ -14,10 +14,20 @@ const MOST_PATTERNS: usize = 3;
 
 /// The sentence about the whole diff of a plan, which changes resources of some kinds that are not compared.
 pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BTreeSet<&str>) -> String {
+    let mut text = summary_of_seen(diff, is_empty_plan, uncompared);
+    if !diff.unseen.is_empty() {
+        text += " That depends on what the manifests do not show.";
+    }
+    text
+}
+
+fn summary_of_seen(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BTreeSet<&str>) -> String {
     let opening = diff.changes.iter().filter(|change| change.opens).count();
     let weakening = diff.changes.iter().filter(|change| change.weakens_tls).count();
     match (diff.changes.len(), opening + weakening) {
-        (0, _) if is_empty_plan => "Behaviour: no request is treated differently.".to_owned(),
+        (0, _) if is_empty_plan || (uncompared.is_empty() && !diff.unseen.is_empty()) => {
+            "Behaviour: no request is treated differently.".to_owned()
+        }
         (0, _) if !uncompared.is_empty() => {
             let invariant = Kind::Invariant.facts().name;
             let kinds: Vec<&str> = uncompared.iter().copied().filter(|kind| *kind != invariant).collect();
@@ -45,12 +55,14 @@ pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BT
     }
 }
 
-/// The lines of the changes: the requests, and what becomes of them. Those that open access or weaken TLS are marked.
+/// The lines of the changes: the requests, and what becomes of them. Those that open access or weaken TLS are marked. Last comes
+/// what all of that depends on.
 pub(crate) fn lines(diff: &BehaviourDiff) -> Vec<(bool, String)> {
     let shown = diff.changes.iter().take(MOST_CHANGES).map(|change| (change.opens || change.weakens_tls, line(change)));
     let omitted = diff.changes.len().saturating_sub(MOST_CHANGES);
     let more = (omitted > 0).then(|| (false, format!("… and {omitted} more: use --format json to list all")));
-    shown.chain(more).collect()
+    let unseen = diff.unseen.iter().map(|clause| (false, format!("depends on {clause}")));
+    shown.chain(more).chain(unseen).collect()
 }
 
 /// The lines of the changes that admit fewer requests.
@@ -116,7 +128,8 @@ mod tests {
     #[test]
     fn a_line_names_the_requests_and_what_becomes_of_them() {
         let admin = pattern(&["https://shop.example.com"], "/admin/*", &["/admin/health"]);
-        let diff = BehaviourDiff { changes: vec![change(true, "`oidc` required → open", vec![admin])] };
+        let of = |changes: Vec<BehaviourChange>| BehaviourDiff { changes, ..BehaviourDiff::default() };
+        let diff = of(vec![change(true, "`oidc` required → open", vec![admin])]);
         let expected =
             "`https://shop.example.com/admin/*` except `/admin/health`: opens access: `oidc` required → open";
         assert_eq!(lines(&diff), [(true, expected.to_owned())]);
@@ -126,7 +139,7 @@ mod tests {
             "Behaviour: 1 change in how requests are treated, of which 1 opens access."
         );
         let old = change(false, "TLS 1.2 or newer → passes through", vec![pattern(&["https://a"], "/*", &[])]);
-        let both = BehaviourDiff { changes: [diff.changes, vec![old]].concat() };
+        let both = of([diff.changes, vec![old]].concat());
         assert!(summary(&both, false, &compared).ends_with("of which 1 opens access, 1 weakens TLS."));
         let expected = "`https://a/*`: weakens TLS: TLS 1.2 or newer → passes through";
         assert_eq!(lines(&both).last(), Some(&(true, expected.to_owned())));
@@ -136,8 +149,12 @@ mod tests {
         assert!(told.ends_with("What changes of TlsCertificate is not compared."), "{told}");
         let told = summary(&none, false, &BTreeSet::from(["Invariant"]));
         assert!(told.contains("Invariants change") && !told.contains("refactoring"), "{told}");
-        let all = BehaviourDiff { changes: vec![change(true, "open", vec![pattern(&["all hosts"], "", &[])])] };
+        let all = of(vec![change(true, "open", vec![pattern(&["all hosts"], "", &[])])]);
         assert_eq!(lines(&all), [(true, "all hosts: opens access: open".to_owned())]);
+        let guessed = BehaviourDiff { unseen: vec!["the edge".to_owned()], ..none };
+        let told = summary(&guessed, false, &compared);
+        assert!(told.ends_with("differently. That depends on what the manifests do not show."), "{told}");
+        assert_eq!(lines(&guessed), [(false, "depends on the edge".to_owned())]);
     }
 
     #[test]
@@ -145,6 +162,7 @@ mod tests {
         let hosts = ["https://a", "https://b", "https://c", "https://d", "https://e"];
         let diff = BehaviourDiff {
             changes: vec![change(false, "now 404", vec![pattern(&hosts, "/x", &[])]); MOST_CHANGES + 2],
+            ..BehaviourDiff::default()
         };
         let lines = lines(&diff);
         assert_eq!(lines.len(), MOST_CHANGES + 1);

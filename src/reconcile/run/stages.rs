@@ -20,6 +20,7 @@
 //! applied that fails a route test of the source, not even a part of it (D118).
 
 mod changes_from;
+mod comparison;
 
 use std::borrow::Cow;
 
@@ -36,12 +37,14 @@ use crate::lint::JudgedParts;
 use crate::manifest::resolve::{LastResolution, Resolution, resolve, resolve_again, resolve_offline};
 use crate::manifest::{self, Loaded, with_source};
 use crate::model::{Entry, JsonError, Kind};
+use crate::plan::diff;
 use crate::plan::proof_report::ProofReport;
-use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::routing::routed_state::RoutedState;
+
+pub(crate) use comparison::compare;
 
 /// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {
@@ -441,29 +444,6 @@ impl Prepared {
             planned.warn_about_kept();
         }
         planned
-    }
-}
-
-/// Plans the changes from one set of manifests to another, without a store.
-pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
-    let lenient =
-        |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
-    // The older manifests only have to be readable.
-    let former = Prepared::load(Options { behaviour: false, ..lenient(old) }).without_tests();
-    let surrounding = former.surrounding_state();
-    let mut before = former.plan(&surrounding);
-    let Some(first) = before.plan.take() else { return before };
-    match surrounding.apply(&first.operations(), clock::now()) {
-        Ok((snapshot, _)) => {
-            let current = Prepared::load(lenient(new));
-            let mut after = current.plan(&current.loaded.with_surrounding(&snapshot, &new.source));
-            after.files.splice(0..0, before.files);
-            after
-        }
-        Err(refusal) => PlanResult {
-            diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
-            ..before
-        },
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod delegation_help;
 pub(crate) mod export;
 pub(crate) mod fmt;
 pub(crate) mod foreign_files;
+pub(crate) mod guessed_answers;
 pub(crate) mod guessed_identities;
 pub(crate) mod identity;
 pub(crate) mod invariant_evidence;
