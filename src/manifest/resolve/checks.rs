@@ -1,6 +1,7 @@
 //! The checks of resources next to their edges.
 
 use super::{resolution::Resolution, resolver::Resolver};
+use crate::manifest::load::declaration::Declaration;
 use crate::manifest::prelude::*;
 use crate::model::{Severity, rules};
 use crate::tenancy::{SourceScope, delegation};
@@ -34,8 +35,11 @@ impl Resolver<'_> {
     /// routes with what their edges require (D103).
     pub(super) fn check_edges(&mut self) {
         let (desired, snapshot, source) = (&self.out.desired, self.known.snapshot, self.known.source);
-        let (unreadable, mut found) =
+        let (mut unreadable, mut found) =
             rayon::join(|| unreadable(desired, snapshot), || delegation::judge(desired, snapshot, source));
+        if self.known.offline {
+            unreadable.retain(|(key, _)| !self.may_be_readable(key));
+        }
         if self.known.beside.is_some() {
             // Of which source a surrounding route is, nobody knows (`guessed_identity`).
             let is_consent =
@@ -50,6 +54,18 @@ impl Resolver<'_> {
             let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
             self.out.diagnostics.extend(warning);
         }
+    }
+
+    /// Whether a route may be on another surrounding edge of the name that it uses, one that terminates TLS (`guessed_identity`).
+    fn may_be_readable(&self, route: &Key) -> bool {
+        let named = self.out.origins.get(route).and_then(|it| it.parent.as_deref());
+        let is_own = || route.parent_key().is_some_and(|edge| self.out.desired.contains_key(&edge));
+        let mut edges = self.known.loaded.surrounding().resources.iter().filter(|it| it.kind == Kind::HttpsEdge);
+        let reads = |edge: &HttpsEdge| !rules::passes_through(edge);
+        let may_have = |it: &Arc<Declaration>| {
+            Some(&*it.name) == named && it.spec.as_any().downcast_ref::<HttpsEdge>().is_some_and(reads)
+        };
+        route.kind == Kind::HttpsEdgeRoute && !is_own() && edges.any(may_have)
     }
 }
 

@@ -222,6 +222,18 @@ fn a_behaviour_diff_says_what_it_depends_on() {
 }
 
 #[test]
+fn a_route_that_may_be_on_an_edge_with_tls_has_all_modules() {
+    let shop = |hostport: &str, more: &str| edge("name: shop", hostport, &(delegating(&["own"]) + more));
+    let passing = "  tls_termination: {terminate_at: upstream}\n";
+    let own = route("name: r", "shop", "/x", "bkd_ok").replace("edge: shop", "edge: shop, compression: {}");
+    let others = [("q", shop(A, passing)), ("r", shop("b.example.com:443", ""))];
+    let folder = folder(&own, &others);
+    folder.ok("validate own --source own --with q --with r");
+    let alone = folder.run("validate own --source own --with q");
+    assert!(alone.code == 3 && alone.err.contains("NOT_ALLOWED"), "{}", alone.all());
+}
+
+#[test]
 fn messages_call_surrounding_manifests_another_folder() {
     let id = "id: edghts_6U2onPIxc8W2vkFZqNaMucAdGt5";
     for (own, other) in [
