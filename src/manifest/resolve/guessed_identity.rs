@@ -12,7 +12,7 @@
 //! the routes in the document of their edge, an ID that a manifest states as `metadata.id`, the name of an edge of the same source,
 //! and a name that only one edge has. A surrounding resource gets the modules of the surrounding set of a name, which is a guess if
 //! the source has another set of that name, unless one file declares both. Which certificate authority a name means changes no answer.
-//! Whether a store would refuse a surrounding resource without consent is told in `guessed_consent`.
+//! What a store would refuse of them, for lack of consent or because a name is ambiguous, is `guessed_consent`.
 //!
 //! For example, a surrounding route has `edge: shop`, and both the source and the surrounding manifests declare such an edge. The
 //! state has the route on the surrounding edge, and every answer about its requests depends on which of the two it is on.
