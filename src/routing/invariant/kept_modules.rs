@@ -37,7 +37,7 @@ impl JudgedRequests<'_, '_> {
             return Some(self.lacking(clause, cure, |met| met.slot.name == *lost));
         }
         if let Some(idle) = kept.iter().find(|name| self.fate.lacks_tls(name, self.port)) {
-            let clause = format!("loses the effect of `{idle}`, for which its edge no longer terminates TLS{end}");
+            let clause = format!("loses `{idle}` with the TLS of its edge{end}");
             let flaw = Flaw::certain(clause, FlawPlace::Edge).at(TlsTermination::SLOT);
             return Some(flaw.cured_by(format!("let the edge terminate TLS, for `{idle}`")));
         }

@@ -44,7 +44,7 @@ fn a_module_that_checks_the_connection_is_lost_with_its_tls() {
         vec![invariant(json!({"keeps": ["mutual_tls"]})), locked, route("h", "docs", "/", json!({}))]
     };
     let off = || json!({"tls_termination": {"enabled": false}});
-    assert_eq!(change(&given(json!({})), &given(off())), ["h"]);
+    assert_eq!(change(&given(json!({})), &given(off())), ["h/tls_termination"]);
     assert!(change(&given(off()), &given(json!({}))).is_empty());
     let without = [invariant(json!({"keeps": ["mutual_tls"]})), edge("h", "docs", "h.example:443", json!({}))];
     assert!(change(&given(off()), &without).is_empty(), "there was nothing to lose");
