@@ -7,8 +7,8 @@
 //!
 //! # The idea
 //!
-//! The same things that no invariant is proven by ([`Unseen`]) are what a behaviour diff depends on, as far as they are about the
-//! edges and routes that change. Such a plan is never called a refactoring.
+//! What keeps an invariant from being proven ([`Unseen`]) is what a behaviour diff depends on, as far as it is about the edges and
+//! routes that change. Such a plan is never called a refactoring.
 //!
 //! For example, a route with `edge: shop` loses `oidc`, and two surrounding folders have an edge `shop`. The diff tells of the
 //! requests of one of the two, and depends on which of them has the route.
