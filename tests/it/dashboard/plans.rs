@@ -38,7 +38,7 @@ fn the_address_of_a_plan_opens_it() {
     for part in [
         "Plan of shop",
         "the first usr_admin",
-        "0123456789</code>",
+        "01234567</code>",
         "<q>Say second</q>",
         "1 to change",
         &format!("Planned on revision {before}, which is the current one"),
