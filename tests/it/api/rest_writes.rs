@@ -181,13 +181,12 @@ fn a_route_without_a_source_that_takes_requests_is_told_with_the_declared_one() 
 #[test]
 fn a_request_that_opens_access_is_told_what_is_missing() {
     let (folder, serve) = serve_shop();
-    let routes = format!("{}/routes", path_of(&serve, "a"));
+    let (id, routes) = (declared_route(&serve), format!("{}/routes", path_of(&serve, "a")));
     let restriction = r#"{"ip_policy_ids": ["ipp_1"]}"#;
     let own = format!(r#"{{"match_type": "path_prefix", "match": "/own", "ip_restriction": {restriction}}}"#);
     let own = call(&serve, &format!("POST {routes}"), &own, &[]).json()["id"].as_str().unwrap().to_owned();
     let meant = call(&serve, &format!("DELETE {routes}/{own}/ip_restriction"), "", &[]);
     assert!(meant.status == 204 && !meant.contains("opens access"), "nobody declares it: {meant:?}");
-    let id = declared_route(&serve);
     let warning = "edgewright-warning: this opens access: HttpsEdgeRoute shop/home is without ip_restriction";
     assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[warning]);
     let revision = serve.get("/history?limit=1").json()["history"][0]["revision"].to_string();

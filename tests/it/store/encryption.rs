@@ -351,7 +351,7 @@ fn rekey_says_where_the_new_master_key_belongs() {
     assert!(run.code == 1 && run.err.contains("openssl rand") && !run.err.contains("is lost"), "{}", run.all());
     key("new.key", "1f2e", 0o600);
     let run = folder.ok("store rekey --new-master-key-file new.key");
-    let told = ["Move new.key to ", "store.master.key, or set --master-key-file"];
+    let told = ["Move new.key to ", "store.master.key, or name it with --master-key-file"];
     assert!(told.iter().all(|told| run.err.contains(told)), "{}", run.all());
     fs::rename(folder.path("new.key"), beside(&folder.path("store"))).unwrap();
     folder.ok("get routes");
