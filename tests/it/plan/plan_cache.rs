@@ -21,7 +21,8 @@ fn applied() -> Folder {
 
 /// Whether two runs say the same. Only a slow one tells its progress.
 fn same(one: &Run, other: &Run) {
-    let said = |run: &Run| run.err.lines().filter(|line| !line.starts_with("Planning …")).collect::<Vec<_>>().join("\n");
+    let said =
+        |run: &Run| run.err.lines().filter(|line| !line.starts_with("Planning …")).collect::<Vec<_>>().join("\n");
     assert_eq!((one.code, &one.out, said(one)), (other.code, &other.out, said(other)));
 }
 

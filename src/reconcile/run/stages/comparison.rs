@@ -54,7 +54,7 @@ fn note_unseen(
 ) {
     let Some(plan) = planned.plan.as_mut().or(planned.refused.as_mut()) else { return };
     let changed = plan.changed_keys();
-    let Some(diff) = plan.behaviour.as_mut().filter(|_| !changed.is_empty()) else { return };
+    let Some(diff) = plan.effects.behaviour.as_mut().filter(|_| !changed.is_empty()) else { return };
     let operations: Vec<_> = plan.changes.iter().flat_map(|change| &change.operations).collect();
     let Ok((after, _)) = around.state.apply(&operations, clock::now()) else { return };
     let mut unseen = unseen_before();
