@@ -207,14 +207,20 @@ impl PageRequest {
     }
 }
 
-/// The reader of a page. A key has the name that its description gives it, if it has one.
-fn reader_of(PageRequest { app, caller, session, snapshot, .. }: &PageRequest) -> PageReader {
-    let current = app.served.store.snapshot();
+/// The reader of a page. A key has the name that its description gives it in the current state, if it has one.
+fn reader_of(current: &Snapshot, caller: &Caller, session: &DashboardSession, revision: u64) -> PageReader {
     let name = match current.key_description(&caller.key) {
         "" => caller.name().to_owned(),
         description => description.to_owned(),
     };
-    PageReader { name, form_token: session.form_token.clone(), revision: snapshot.revision }
+    PageReader { name, form_token: session.form_token.clone(), revision }
+}
+
+/// The reader of the page of an error, if somebody is signed in who may read.
+pub(super) fn reader_of_error(app: &AppState, parts: &Parts) -> Option<PageReader> {
+    let (session, current) = (session_of(&app.access, parts)?, app.served.store.snapshot());
+    let caller = app.access.admit_session_again(&current, &Intent::Read, &parts.headers, &session).ok()?;
+    Some(reader_of(&current, &caller, &session, current.revision))
 }
 
 /// The route of a page.
@@ -222,7 +228,8 @@ pub(super) fn serve(page: &'static DashboardPage) -> MethodRouter<AppState> {
     get(move |State(app): State<AppState>, request: Request| async move {
         let (mut parts, _) = request.into_parts();
         let here = Here::new(&parts);
-        answer(page, app, &mut parts, &here).await.unwrap_or_else(|error| failed(error, &here))
+        let shown = answer(page, app.clone(), &mut parts, &here).await;
+        shown.unwrap_or_else(|error| failed(error, &here, reader_of_error(&app, &parts)))
     })
 }
 
@@ -271,25 +278,13 @@ async fn answer(
             None => request.lacks_writer = true,
         }
     }
-    let reader = reader_of(&request);
-    let shown = rendered(page, request, renewed, page.render).await;
-    shown.or_else(|error| match error.code() {
-        Code::NotFound | Code::RevisionNotFound | Code::RevisionGone => Ok(missing(error, here, &reader)),
-        _ => Err(error),
-    })
-}
-
-/// The page in place of what does not exist, with the way to everything else.
-fn missing(error: ApiError, here: &Here, reader: &PageReader) -> Response {
-    let body = html! { p { (prose(&error.message())) } };
-    let content = PageContent { title: "Not found".to_owned(), section: "", body };
-    failure(error, |_| layout::page(&here.root, reader, &content, false))
+    rendered(page, request, renewed, page.render).await
 }
 
 /// The response to a browser that asks for a page that the dashboard does not have.
 pub(in crate::server) fn no_page(request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    failed(ApiError::with_code(Code::NotFound, "page not found"), &Here::new(&parts))
+    failed(ApiError::with_code(Code::NotFound, "page not found"), &Here::new(&parts), None)
 }
 
 /// The request for a page, and the cookie that renews its session if that is due. Returns none without a session.
@@ -389,7 +384,9 @@ where
         request.cancel = cancel;
         let content = render(&request)?;
         let is_live = request.at.is_none() && !page.is_still;
-        let html = layout::page(&request.root, &reader_of(&request), &content, is_live).into_string();
+        let current = request.store().snapshot();
+        let reader = reader_of(&current, &request.caller, &request.session, request.snapshot.revision);
+        let html = layout::page(&request.root, &reader, &content, is_live).into_string();
         Ok((html, request, render))
     };
     if is_search { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
@@ -417,27 +414,33 @@ pub(super) fn to_sign_in(here: &Here) -> Response {
     layout::redirect(&here.sign_in())
 }
 
-/// The page of an error, with the status, the headers and the note of the error.
-pub(super) fn failed(error: ApiError, here: &Here) -> Response {
+/// The page of an error, with the status, the headers and the note of the error. A reader gets the navigation, too.
+pub(super) fn failed(error: ApiError, here: &Here, reader: Option<PageReader>) -> Response {
     let root = &here.root;
     let text = html! {
         p { (prose(&error.message())) }
         p { a href=(root) { "Go to the overview" } " or " a href={ (root) "sign-in" } { "sign in with another token" } "." }
     };
-    failed_with(error, here, &text)
+    failed_with(error, here, reader, text)
 }
 
 /// The page of an error of a form: nothing was changed, or nobody knows. The form is at the same address.
-pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
+pub(super) fn failed_form(error: ApiError, here: &Here, reader: Option<PageReader>) -> Response {
     let text = html! {
         p.error role="alert" { (prose(&error.message())) }
         p { a href="" { "Go back and look again" } " or " a href=(here.root) { "go to the overview" } "." }
     };
-    failed_with(error, here, &text)
+    failed_with(error, here, reader, text)
 }
 
-fn failed_with(error: ApiError, here: &Here, text: &Markup) -> Response {
-    failure(error, |status| layout::outside(&here.root, status.canonical_reason().unwrap_or("Error"), text))
+fn failed_with(error: ApiError, here: &Here, reader: Option<PageReader>, body: Markup) -> Response {
+    failure(error, |status| {
+        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        match reader {
+            None => layout::outside(&here.root, &title, &body),
+            Some(reader) => layout::page(&here.root, &reader, &PageContent { title, section: "", body }, false),
+        }
+    })
 }
 
 /// A page with the status, the headers and the note of an error.

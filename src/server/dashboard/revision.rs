@@ -7,6 +7,8 @@ use super::diff;
 use super::elements::{Tone, author, badge, commit, exact_time, facts, nothing, numbered_pager};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
+use crate::model::key::segment;
+use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryItem};
 use crate::server::prelude::*;
@@ -32,7 +34,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let commit_header = request.store().header(revision)?.ok_or_else(gone)?;
     let item = HistoryItem::from_header(&commit_header, "", &request.snapshot);
-    let forge = request.forge(&item.author.source);
+    let source = item.author.source.as_str();
+    let forge = request.forge(source);
     let changes = request.store().some_changes(&commit_header, request.skipped(), RESOURCES)?.ok_or_else(gone)?;
     let (effect, access) = effect_of(request, item.revision, item.changed);
     let changed = effect.map_or_else(|| number_of(item.changed, "resource"), |effect| effect.counts.clone());
@@ -48,9 +51,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Commit", commit(&item.author.commit, &forge)),
             ("Note", prose(&item.message)),
             ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
-            ("State", state(request, revision)),
+            ("State", state(request, revision, source)),
             ("Undo", html! { @if before > 0 {
-                a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
+                (rollback(request, before, source, &format!("See what going back to revision {before} would change")))
             } }),
             ("Access", access),
         ]))
@@ -76,11 +79,23 @@ fn key_of(author: &HistoryAuthor) -> Markup {
 }
 
 /// Whether a revision is the current one, or where to go from it.
-fn state(request: &PageRequest, revision: u64) -> Markup {
+fn state(request: &PageRequest, revision: u64, source: &str) -> Markup {
+    let rollback = rollback(request, revision, source, "see what a rollback to it would change");
     html! {
         @if revision == request.snapshot.revision { (badge(Tone::Good, "current")) } @else {
-            a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
-            a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }
+            a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" }
+            @if !rollback.0.is_empty() { " or " (rollback) }
+        }
+    }
+}
+
+/// A link to the plan of a rollback: of the source of the revision if the caller may not plan one of everything, and nothing if
+/// it may plan neither.
+fn rollback(request: &PageRequest, to: u64, source: &str, text: &str) -> Markup {
+    html! {
+        @if request.may(&Intent::PlanRollback(None)) { a href=(request.to(format_args!("rollback?to={to}"))) { (text) } }
+        @else if !source.is_empty() && request.may(&Intent::PlanRollback(Some(source))) {
+            a href=(request.to(format_args!("rollback?to={to}&source={}", segment(source)))) { (text) " in source " (source) }
         }
     }
 }

@@ -95,6 +95,28 @@ fn whoever_may_not_plan_the_source_does_not_see_its_plan() {
 }
 
 #[test]
+fn a_key_for_one_source_is_led_to_the_rollbacks_that_it_may_plan() {
+    let server = start();
+    let revision = |source: &str| {
+        let history = server.call("GET", &format!("/history?source={source}"), None);
+        history.json["history"][0]["revision"].as_u64().unwrap()
+    };
+    let (own, other) = (revision("shop"), revision("identity"));
+    let (_, token) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let browser = Browser::signed_in(&server, &token);
+    let page = browser.page(&format!("/ui/revisions/{own}"));
+    for to in [own - 1, own] {
+        assert!(page.contains(&format!("rollback?to={to}&amp;source=shop\"")), "{to}: {page}");
+        browser.page(&format!("/ui/rollback?to={to}&source=shop"));
+    }
+    let page = browser.page(&format!("/ui/revisions/{other}"));
+    assert!(page.contains("Trace a request at this revision") && !page.contains("rollback?"), "{page}");
+    // Whoever enters the address is told why not, and can go on.
+    let refused = browser.get("/ui/rollback?to=1");
+    assert!(refused.status == 403 && refused.text.contains("<nav class=\"sections\""), "{}", refused.text);
+}
+
+#[test]
 fn only_a_dry_run_that_asks_for_a_page_has_one() {
     let server = start();
     let text = manifest("shop", "shop-secret-1", "second");

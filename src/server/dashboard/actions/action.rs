@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::dashboard::layout;
-use crate::server::dashboard::page::{Here, PageRequest, failed_form, session_of, to_sign_in};
+use crate::server::dashboard::page::{Here, PageRequest, failed_form, reader_of_error, session_of, to_sign_in};
 use crate::server::dashboard::session::origin_check;
 use crate::server::dashboard::session::sign_in::{FormFields, not_own};
 use crate::server::handler_prelude::*;
@@ -89,7 +89,8 @@ pub(in crate::server::dashboard) fn serve(action: &'static DashboardAction) -> M
     post(move |State(app): State<AppState>, request: Request| async move {
         let (mut parts, body) = request.into_parts();
         let here = Here::new(&parts);
-        answer(action, app, &mut parts, body, &here).await.unwrap_or_else(|error| failed_form(error, &here))
+        let done = answer(action, app.clone(), &mut parts, body, &here).await;
+        done.unwrap_or_else(|error| failed_form(error, &here, reader_of_error(&app, &parts)))
     })
 }
 

@@ -14,7 +14,7 @@ use crate::reconcile::sync_loop::known_condition::synced_manifests;
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::dashboard::elements::{field, nothing, owner, time};
 use crate::server::dashboard::page::{
-    DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
+    DashboardPage, Here, PageContent, PageRequest, admitted, failed, reader_of_error, rendered, to_sign_in,
 };
 use crate::server::dashboard::plans::preview::PlanPreview;
 use crate::server::handler_prelude::*;
@@ -42,7 +42,8 @@ pub(in crate::server::dashboard) fn routes() -> Router<AppState> {
 async fn show(State(app): State<AppState>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let here = Here::new(&parts);
-    answer(app, &mut parts, &here).await.unwrap_or_else(|error| failed(error, &here))
+    let shown = answer(app.clone(), &mut parts, &here).await;
+    shown.unwrap_or_else(|error| failed(error, &here, reader_of_error(&app, &parts)))
 }
 
 async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {

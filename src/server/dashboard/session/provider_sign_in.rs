@@ -37,7 +37,7 @@ pub(in crate::server::dashboard) async fn begin(State(app): State<AppState>, req
             response.headers_mut().append(header::SET_COOKIE, cookie);
             response
         }
-        Err(error) => failed(error, &Here::new(&parts)),
+        Err(error) => failed(error, &Here::new(&parts), None),
     }
 }
 
@@ -46,7 +46,7 @@ pub(in crate::server::dashboard) async fn finish(State(app): State<AppState>, re
     let (parts, _) = request.into_parts();
     let here = Here::new(&parts);
     let answered = answer(&app, &parts, &here).await;
-    let mut response = answered.unwrap_or_else(|error| failed(error, &here));
+    let mut response = answered.unwrap_or_else(|error| failed(error, &here, None));
     cookie::LOGIN.remove(&mut response);
     response
 }

@@ -79,7 +79,7 @@ pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, r
     let here = Here::new(&parts);
     let fields = match FormFields::receive(&parts, body).await {
         Ok(fields) => fields,
-        Err(error) => return failed(error, &here),
+        Err(error) => return failed(error, &here, None),
     };
     let next = fields.value("next");
     begin(&access, &served, &parts, &fields, &next).unwrap_or_else(|error| {
@@ -120,7 +120,8 @@ pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
 /// Signs out: the browser forgets the session. No server keeps one, so a copy of the cookie lasts until the session ends.
 pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    signed_out(&app.access, &app.served, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
+    let done = signed_out(&app.access, &app.served, &parts, body).await;
+    done.unwrap_or_else(|error| failed(error, &Here::new(&parts), None))
 }
 
 async fn signed_out(access: &AccessControl, served: &ServedStore, parts: &Parts, body: Body) -> ApiResult {
