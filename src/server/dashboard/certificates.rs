@@ -3,25 +3,27 @@
 use maud::{Markup, html};
 
 use super::elements::{
-    self, Tone, badge, exact_time, first_of, first_texts, more, nothing, numbered_pager, resource_link,
+    self, DAY, Tone, badge, date, first_of, first_texts, more, nothing, numbered_pager, resource_link, time,
 };
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, HttpsEdge, TlsCertificate};
 use crate::server::gateway_feed::presented::{TlsHostport, TlsHostports};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
-use crate::server::telemetry::metrics::inventory::Expiry;
+use crate::server::telemetry::metrics::inventory::{Expiry, expiry};
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/certificates", render).taking(&["from"]);
 
 /// How many seconds before its end a certificate is marked.
-const SOON: i64 = 30 * 24 * 3600;
+const SOON: i64 = 30 * DAY;
+/// How many seconds before and after its end the days are told, too.
+const NEAR: i64 = 366 * DAY;
 /// The text in place of an empty table.
 const NONE: &str = "There is no certificate here. The gateway presents certificates of the kind TlsCertificate, and asks \
                     clients for those of a CertificateAuthority.";
-/// The most names and users in a row, and the most hostports without a certificate.
+/// The most names and users in a row, and the most hostports in a list.
 const MOST_NAMES: usize = 5;
-const MOST_BARE: usize = 100;
+const MOST_HOSTPORTS: usize = 100;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let all = expiring(request);
@@ -45,16 +47,42 @@ pub(super) fn is_soon(second: i64, now: Timestamp) -> bool {
     second < now.as_second().saturating_add(SOON)
 }
 
+/// The end of the validity of a certificate: the date, the days until then, and a warning in time.
+fn end(second: i64, now: Timestamp) -> Markup {
+    let Ok(at) = Timestamp::from_second(second) else { return html! {} };
+    html! {
+        (date(at))
+        @if second.saturating_sub(now.as_second()).abs() < NEAR { " " small { (time(&at.to_string(), now)) } }
+        @if second < now.as_second() { " " (badge(Tone::Bad, "expired")) }
+        @else if is_soon(second, now) { " " (badge(Tone::Warning, "expires soon")) }
+    }
+}
+
+/// The certificate that gateways present at a hostport, and its end.
+pub(super) fn presented(request: &PageRequest, hostport: &TlsHostport) -> Markup {
+    let Some((id, is_valid)) = hostport.presented(request.now) else {
+        return html! { (badge(Tone::Warning, "no certificate")) " covers the host: the gateway needs one of its own" };
+    };
+    let entry = request.snapshot.get(&Key::new(Kind::TlsCertificate, Id::new(id)));
+    let name = entry.and_then(|entry| entry.name()).unwrap_or(id);
+    html! {
+        "presents the certificate " a href=(request.to("certificates")) title=(id) { (name) }
+        @if !is_valid { " " (badge(Tone::Bad, "not valid now")) }
+        @if let Some(it) = entry.and_then(|entry| expiry(entry)) { ", valid until " (end(it.second, request.now)) }
+    }
+}
+
 /// The hostports that terminate TLS and have no certificate; nothing if there are none.
 fn without_certificate(request: &PageRequest) -> Markup {
     let hostports = request.app.dashboard.hostports.at(&request.snapshot);
-    let (shown, count) = (hostports.without_certificate().take(MOST_BARE), hostports.without_certificate().count());
+    let (shown, count) =
+        (hostports.without_certificate().take(MOST_HOSTPORTS), hostports.without_certificate().count());
     html! {
         @if count > 0 {
             h2 id="without" { "Host:ports without a certificate" }
             p { (bare_hostports(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
             ul.brief { @for hostport in shown { li { (resource_link(request, &hostport.edge, &hostport.hostport)) } } }
-            (more(count, MOST_BARE))
+            (more(count, MOST_HOSTPORTS))
         }
     }
 }
@@ -91,17 +119,12 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
     let certificate = entry.and_then(|entry| entry.spec_as::<TlsCertificate>());
     let description = certificate.map_or("", |certificate| certificate.description.as_str());
     let name = if row.name.is_empty() { description } else { row.name.as_str() };
-    let at = Timestamp::from_second(row.second).map(|at| at.to_string()).unwrap_or_default();
     vec![
         html! {
             @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (name) } }
             @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
         },
-        html! {
-            @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
-            @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "expires")) " " }
-            (exact_time(&at, request.now))
-        },
+        end(row.second, request.now),
         first_texts(&names, MOST_NAMES),
         html! {
             @match entry {
@@ -117,8 +140,13 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
 fn presented_at(request: &PageRequest, certificate: &Entry, hostports: &TlsHostports) -> Markup {
     let id = certificate.key.id.as_str();
     let (presenting, others) = hostports.of_certificate(id, request.now);
+    let link = |it: &&TlsHostport| resource_link(request, &it.edge, &it.hostport);
+    let others_presenting = presenting.get(MOST_NAMES..).unwrap_or_default();
     html! {
-        (first_of(&presenting, MOST_NAMES, |it| resource_link(request, &it.edge, &it.hostport)))
+        @for it in presenting.iter().take(MOST_NAMES) { (link(it)) " " }
+        @if !others_presenting.is_empty() {
+            details { summary { "and " (others_presenting.len()) " more" } (first_of(others_presenting, MOST_HOSTPORTS, link)) }
+        }
         @if presenting.is_empty() {
             @if others > 0 { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
             @else {

@@ -2,14 +2,17 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, facts, json, locked, nothing, pager, source_link, time};
+use super::certificates::presented;
+use super::elements::{Tone, badge, facts, json, locked, more, nothing, pager, source_link, time};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::scan::TableScan;
-use super::{revisions, routes};
+use super::{drift, revisions, routes};
+use crate::model::module::tls_termination::TlsTermination;
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::{TracedRequest, passes_tls_through};
+use crate::server::gateway_feed::presented::TlsHostport;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
@@ -19,6 +22,8 @@ pub(super) static PAGE: DashboardPage =
 /// The most routes that are shown in the order in which they are tried, and whose changes the history of the edge has. Those of a
 /// larger edge are shown by ID, in pages.
 const MOST_ORDERED: usize = 500;
+/// The most hostports whose certificates are shown.
+const MOST_CERTIFIED: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let key = Key::new(Kind::HttpsEdge, Id::new(request.parameter(0)));
@@ -26,7 +31,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let entry = request.snapshot.get(&key).ok_or_else(missing)?;
     let edge = entry.spec_as::<HttpsEdge>().ok_or_else(missing)?;
     let created = entry.created_at.to_string();
+    let by_hand = entry.source().and_then(|source| drift::of_resource(request, source, &key.path()));
     let body = html! {
+        @if let Some(by_hand) = &by_hand { h2 { "Changed by hand" } (by_hand) }
         (facts(&[
             ("Source", html! { @if let Some(source) = entry.source() { (source_link(request, source)) } @else { "none: it was made over the API" } }),
             ("Name", html! { (entry.name().unwrap_or_default()) }),
@@ -40,6 +47,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @for hostport in &edge.hostports { p { code { (hostport) } } }
                 @if edge.hostports.is_empty() { (nothing("It serves no host, and so takes no request.")) }
             }
+            (tls(request, &key, edge))
             (modules(edge))
             @if passes_tls_through(edge) {
                 li { h3 { "TLS is passed through" } p { "The edge cannot see paths and protects nothing: only a route for every path takes requests." } }
@@ -52,6 +60,25 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         details { summary { "As JSON" } (json(&Value::Object(entry.spec().to_json(Secrets::Masked)?))) }
     };
     Ok(PageContent { title: format!("Edge {}", request.snapshot.full_name(entry)), section: "Edges", body })
+}
+
+/// The certificates that gateways present at the host:ports of an edge, and the oldest version of TLS. Nothing without TLS.
+fn tls(request: &PageRequest, key: &Key, edge: &HttpsEdge) -> Markup {
+    let hostports = request.app.dashboard.hostports.at(&request.snapshot);
+    let terminating: Vec<&TlsHostport> = hostports.of_edge(key).collect();
+    let termination = edge.tls_termination.as_deref();
+    let oldest = termination
+        .map_or_else(|| TlsTermination::default().effective_min_version(), TlsTermination::effective_min_version);
+    html! {
+        @if !terminating.is_empty() {
+            li { h3 { "TLS " @if let Some(oldest) = oldest { (oldest.as_str()) " or newer" } }
+                @for it in terminating.iter().take(MOST_CERTIFIED) {
+                    p { @if terminating.len() > 1 { code { (it.hostport) } " " } (presented(request, it)) }
+                }
+                (more(terminating.len(), MOST_CERTIFIED))
+            }
+        }
+    }
 }
 
 /// The modules of a resource, in the order in which they take effect.

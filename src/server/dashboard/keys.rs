@@ -117,19 +117,21 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
     Some(row)
 }
 
-/// The rights of a scope, in a few words.
+/// The rights of a scope, each on a line.
 fn scope_of(request: &PageRequest, scope: &KeyScope) -> Markup {
-    let list = |name: &str, items: &[String]| {
-        html! { @if !items.is_empty() { span { (name) " " code { (items.join(", ")) } } " " } }
-    };
+    let rights = [("plan", &scope.plan), ("apply", &scope.apply), ("kinds", &scope.kinds), ("hosts", &scope.hosts)];
+    let reads_only = !scope.secrets && !scope.global && rights.iter().all(|(_, items)| items.is_empty());
+    let lists = rights.into_iter().chain([("from", &scope.addresses)]).filter(|(_, items)| !items.is_empty());
     html! {
-        (list("plan", &scope.plan)) (list("apply", &scope.apply)) (list("kinds", &scope.kinds)) (list("hosts", &scope.hosts))
-        (list("from", &scope.addresses))
-        @if scope.secrets { "secrets " }
-        @if scope.global { "global " }
+        @if reads_only { div { "reads only" } }
+        @for (name, items) in lists { div { (name) " " code { (items.join(", ")) } } }
+        @if scope.secrets { div { "secrets" } }
+        @if scope.global { div { "global" } }
         @if !scope.expires_at.is_empty() {
-            @if scope.is_expired(request.now) { (badge(Tone::Bad, "expired")) " " } @else { "ends " }
-            (time(&scope.expires_at, request.now))
+            div {
+                @if scope.is_expired(request.now) { (badge(Tone::Bad, "expired")) " " } @else { "ends " }
+                (time(&scope.expires_at, request.now))
+            }
         }
     }
 }

@@ -73,7 +73,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 }
 
 /// The routes that take requests from a declared one, or from which one without a source takes requests.
-fn rivals(request: &PageRequest, route: &Key, edge: &Key) -> Markup {
+pub(super) fn rivals(request: &PageRequest, route: &Key, edge: &Key) -> Markup {
     let all = Rivals::of_stored(&request.snapshot, edge);
     let link = |key: &Key| resource_link(request, key, &request.snapshot.full_name_at(key, ""));
     html! {

@@ -3,15 +3,18 @@
 use maud::{Markup, html};
 
 use super::access::lock_list;
-use super::elements::{self, Tone, badge, choice, date, field, nothing, pager, resource_link};
+use super::certificates::presented;
+use super::elements::{self, Tone, badge, choice, field, nothing, pager, resource_link, source_link};
 use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
+use super::route::rivals;
+use crate::routing::behaviour::Fate;
 use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
+use crate::server::gateway_feed::presented::TlsHostport;
 use crate::server::http::api_error::ApiError;
 use crate::server::http::page::AT;
-use crate::server::operations::trace::{METHODS, RequestToTrace, TlsInTrace};
+use crate::server::operations::trace::{METHODS, RequestToTrace};
 use crate::server::prelude::*;
-use crate::server::telemetry::metrics::inventory::expiry;
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage::new("/ui/trace", render).taking(&["method", "url", "client_ip", "user_agent", AT, "from"]);
@@ -78,16 +81,7 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
             li { h3 { "Edge" }
                 p { (named_link(request, &edge.edge))
                     " matched by " code { (edge.hostport) } }
-                @match TlsInTrace::new(edge, &request.snapshot) {
-                    Some(TlsInTrace { certificate_id: Some(id), certificate_name, valid }) => {
-                        p { "presents the certificate "
-                            a href=(request.to("certificates")) title=(id.as_str()) { (certificate_name.as_deref().unwrap_or(id.as_str())) }
-                            @if !valid { " " (badge(Tone::Bad, "not valid now")) }
-                            (valid_until(request, &id)) }
-                    },
-                    Some(_) => p { (badge(Tone::Warning, "no certificate")) " covers the host: the gateway needs one of its own" },
-                    None => {},
-                }
+                @if let Some(it) = TlsHostport::find(&request.snapshot, &edge.edge.key, &edge.hostport) { p { (presented(request, &it)) } }
                 @if edge.passes_through { p { "passes TLS through, and cannot see the path" } }
                 @else if let Some(oldest) = fate.oldest_tls(traced.port) { p { "TLS " (oldest.as_str()) " or newer" } }
                 @else { p { "no TLS" } }
@@ -96,6 +90,8 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
                 Some(route) => li { h3 { "Route" }
                     p { (named_link(request, &route.route))
                         " matched by " code { (route.matched) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
+                    (described(request, &fate))
+                    (rivals(request, &route.route.key, &edge.edge.key))
                     p { (lock_list(&restricting)) }
                 },
                 None => li.off { h3 { "No route" } p { "No route handles the request: it is answered 404." } },
@@ -117,11 +113,16 @@ fn hostport(traced: &TracedRequest) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// The end of a certificate's validity.
-fn valid_until(request: &PageRequest, id: &str) -> Markup {
-    let entry = request.snapshot.get(&Key::new(Kind::TlsCertificate, Id::new(id)));
-    let at = entry.and_then(|entry| expiry(entry)).and_then(|it| Timestamp::from_second(it.second).ok());
-    html! { @if let Some(at) = at { ", valid until " (date(at)) } }
+/// The description and the source of the route that takes a request: some have no name.
+fn described(request: &PageRequest, fate: &Fate<'_>) -> Markup {
+    let description = fate.route_spec().map_or("", |route| route.description.as_str());
+    html! {
+        @if !description.is_empty() { p { (description) } }
+        p { @match fate.route.and_then(|route| route.source()) {
+            Some(source) => { "of source " (source_link(request, source)) },
+            None => "of no source: it was made over the API",
+        } }
+    }
 }
 
 /// The name or ID of an edge or a route, with a link to its page.

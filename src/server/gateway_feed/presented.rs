@@ -95,6 +95,11 @@ impl TlsHostports {
         places.filter_map(|place| self.all.get(*place)).collect()
     }
 
+    /// The hostports of an edge.
+    pub(in crate::server) fn of_edge(&self, edge: &Key) -> impl Iterator<Item = &TlsHostport> {
+        self.all.iter().filter(move |it| it.edge == *edge)
+    }
+
     /// The hostports without any certificate.
     pub(in crate::server) fn without_certificate(&self) -> impl Iterator<Item = &TlsHostport> {
         self.all.iter().filter(|it| it.certificates.is_empty())

@@ -26,6 +26,11 @@ fn a_certificate_names_the_hostports_that_present_it() {
     assert!(page.contains(">shop.example.com:443</a>") && !page.contains("shop.example.com:80"), "{page}");
     assert!(page.contains("1 host:port terminates TLS and has no certificate"), "{page}");
     assert!(page.contains(">2126-10-27</time>"), "a date that is far away is no count of days: {page}");
+    let edge = server.call("GET", "/edges/https", None).str("/https_edges/0/id").to_owned();
+    let edge = browser.page(&format!("/ui/edges/{edge}"));
+    let presented = "<code>shop.example.com:443</code> presents the certificate <a ";
+    assert!(edge.contains(presented) && edge.contains("<h3>TLS 1.2 or newer</h3>"), "{edge}");
+    assert!(edge.contains("<code>shop.test:443</code> <span class=\"badge warning\">no certificate</span>"), "{edge}");
     let overview = browser.page("/ui/");
     // A trace shows which certificate clients get.
     let traced = |url: &str| browser.page(&format!("/ui/trace?url={url}"));

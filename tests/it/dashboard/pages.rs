@@ -340,6 +340,8 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
             "{text}"
         );
     }
+    let own = browser.page(&format!("/ui{path}").replace("/edges/https/", "/edges/"));
+    assert!(own.contains("<h2>Changed by hand</h2>") && own.contains("→ now <code>by hand</code></p>"), "{own}");
     let suspend = json!({"reason": "the provider is down"});
     assert_eq!(server.call("POST", "/sources/shop/suspend", Some(suspend)).status, 200);
     let text = browser.page("/ui/sources/shop");
@@ -404,7 +406,12 @@ fn a_route_without_a_source_that_takes_requests_is_marked_and_so_is_the_declared
     let page = browser.page("/ui/routes");
     assert_eq!([takes, loses].map(|text| page.matches(text).count()), [1, 1], "{page}");
     let own = browser.page(&format!("/ui{routes}/{id}").replace("/edges/https/", "/edges/"));
-    assert!(own.contains("which no source owns, takes requests from <a ") && own.contains(">shop/home</a>"), "{own}");
+    let taken = "which no source owns, takes requests from <a ";
+    assert!(own.contains(taken) && own.contains(">shop/home</a>"), "{own}");
+    let traced = |path: &str| browser.page(&format!("/ui/trace?url=shop.example.com{path}"));
+    let page = traced("/home/sale");
+    assert!(page.contains(taken) && page.contains("of no source: it was made over the API"), "{page}");
+    assert!(traced("/home/other").contains("of source <a href=\"./sources/shop\">shop</a>"));
 }
 
 #[test]
