@@ -136,7 +136,8 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     assert!(preview.contains("Behaviour: "), "{preview}");
     assert!(preview.contains("class=\"removed\"") && !preview.contains("canary"), "{preview}");
     assert!(!preview.contains("script.js"), "the plan stays while somebody reads it");
-    assert!(preview.find("class=\"removed\"") < preview.find("name=\"expect\""), "the button is below the changes");
+    let at = |text: &str| preview.find(text).unwrap_or_else(|| panic!("{text}: {preview}"));
+    assert!(at("It opens access") < at("name=\"expect\"") && at("name=\"expect\"") < at("class=\"removed\""));
     let expect =
         |page: &str| page.split_once("name=\"expect\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
     let stale = expect(&preview);
@@ -157,12 +158,15 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     let closing = browser.page(&format!("/ui/rollback?to={}", to + 1));
     let (_, closed) = closing.split_once("It closes access").unwrap_or_else(|| panic!("{closing}"));
     assert!(closed.contains("open → <code>webhook_verification</code> required"), "{closing}");
+    let empty = browser.page("/ui/rollback");
+    assert!(empty.contains("Enter a revision.") && !preview.contains("Enter a revision."), "{empty}");
     for (query, status) in [("to=99", 404), ("to=x", 400), ("to=1&max_deletes=x", 400), ("", 200)] {
         assert_eq!(browser.get(&format!("/ui/rollback?{query}")).status, status, "{query}");
     }
     // More would be deleted than the limit allows.
     let limited = browser.page("/ui/rollback?to=1&max_deletes=0");
     assert!(limited.contains("It cannot be applied") && !limited.contains("name=\"expect\""), "{limited}");
+    assert!(limited.contains("raise the deletion limit above") && !limited.contains("--max-deletes"), "{limited}");
     let unknown = browser.page("/ui/rollback?to=1&source=nothing");
     assert!(unknown.contains("It cannot be applied") && !unknown.contains("There is nothing to do"), "{unknown}");
 }

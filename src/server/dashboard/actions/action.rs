@@ -73,13 +73,17 @@ impl ActionDone {
     }
 }
 
-/// A form with its button, and a link back. `cancel` is a path below the dashboard.
-pub(in crate::server::dashboard) fn form(request: &PageRequest, fields: &Markup, button: &str, cancel: &str) -> Markup {
+/// How the button of a form looks that does nothing dangerous, and that of one that does.
+pub(super) const PRIMARY: &str = "primary";
+pub(super) const DANGER: &str = "danger";
+
+/// A form with its button, and a link back. `look` is that of the button, and `cancel` a path below the dashboard.
+pub(super) fn form(request: &PageRequest, fields: &Markup, (look, button): (&str, &str), cancel: &str) -> Markup {
     html! {
         form.change action=(request.with(&[])) method="post" {
             input type="hidden" name="form_token" value=(request.session.form_token);
             (fields)
-            p { button { (button) } " " a href=(request.to(cancel)) { "Cancel" } }
+            p { button class=(look) { (button) } " " a href=(request.to(cancel)) { "Cancel" } }
         }
     }
 }

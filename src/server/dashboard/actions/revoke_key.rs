@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use super::action::{ActionDone, ActionForm, DANGER, DashboardAction, form};
 use crate::model::ApiKey;
 use crate::server::dashboard::elements::{facts, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
@@ -51,7 +51,7 @@ fn before_revoke(request: &PageRequest) -> Result<PageContent, ApiError> {
             }
             @if key.id == request.caller.key { li { b { "You are signed in with this key: your own session ends." } } }
         }
-        (form(request, &html! {}, "Revoke the key", "keys"))
+        (form(request, &html! {}, (DANGER, "Revoke the key"), "keys"))
     };
     Ok(PageContent { title: "Revoke a key".to_owned(), section: "Keys", body })
 }

@@ -1,11 +1,11 @@
-//! A rollback: first the plan with what it opens, and then the button that applies this plan and no other.
+//! A rollback: first what its plan does, then the button that applies this plan and no other, and then its changes.
 
 use axum::Router;
 use axum::http::request::Parts;
 use axum::routing::get;
 use maud::{Markup, html};
 
-use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use super::action::{ActionDone, ActionForm, DANGER, DashboardAction, form};
 use crate::model::author::RejectedManifests;
 use crate::plan::DeletionBudget;
 use crate::reconcile::run::rollback::manifests_left;
@@ -33,6 +33,11 @@ pub(in crate::server::dashboard) static ACTION: DashboardAction =
 
 /// The changes that are shown. The command line shows the others.
 const MOST_CHANGES: usize = 50;
+/// The text before a revision is entered.
+const NONE: &str =
+    "Enter a revision. The page then shows what going back to it would change. Nothing changes before you confirm it.";
+/// How to delete more than the limit allows. The advice for the command line names an option.
+const RAISE_LIMIT: &str = "check the revision; to delete the resources, raise the deletion limit above";
 
 /// The route of the page.
 pub(in crate::server::dashboard) fn routes() -> Router<AppState> {
@@ -55,7 +60,11 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let headers = request_headers(&request.app.access.sessions, &request.session, &parts.headers)?;
     let (app, caller) = (request.app.clone(), request.caller.clone());
     let (store, to, source) = (Arc::clone(&app.served.store), wanted.to, wanted.source.clone());
-    let shown = move |ChangeRun { report, outcome }| {
+    let shown = move |ChangeRun { mut report, outcome }| {
+        let over_limit = Code::TooManyDeletions.to_string();
+        for item in report.refusals.iter_mut().filter(|item| item.code == over_limit) {
+            item.help = Some(RAISE_LIMIT.to_owned());
+        }
         let plan = PlanPreview::new(report, 0, MOST_CHANGES);
         let mut preview = RollbackPreview { plan, outcome, sources: BTreeMap::new() };
         if preview.may_change() {
@@ -116,7 +125,7 @@ fn content(body: Markup) -> PageContent {
 }
 
 fn without_plan(request: &PageRequest) -> Result<PageContent, ApiError> {
-    Ok(content(choice(request)))
+    Ok(content(html! { (choice(request)) (nothing(NONE)) }))
 }
 
 /// The form that asks for a plan. It changes nothing.
@@ -147,11 +156,11 @@ fn preview(request: &PageRequest, preview: &RollbackPreview) -> Markup {
             h2 { "Effect on sources" }
             ul { @for (source, is_declared) in left { li { b { (source) } ": " (outlook(request, source, *is_declared)) } } }
         }
+        @if may_change && plan.report.refusals.is_empty() && request.may(&applying) { (button(request, outcome)) }
         (plan.changes())
         @if hidden > 0 {
             p { "and " (hidden) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
         }
-        @if may_change && plan.report.refusals.is_empty() && request.may(&applying) { (button(request, outcome)) }
     }
 }
 
@@ -188,7 +197,7 @@ fn button(request: &PageRequest, outcome: &str) -> Markup {
         input type="hidden" name="expect" value=(outcome);
         p { "This applies exactly the plan on this page as a new revision. If the store changes first, nothing is applied." }
     };
-    form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
+    form(request, &fields, (DANGER, &format!("Roll back to revision {}", request.value("to"))), "revisions")
 }
 
 async fn apply(form: ActionForm) -> Result<ActionDone, ApiError> {

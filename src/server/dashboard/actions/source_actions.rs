@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use super::action::{ActionDone, ActionForm, DashboardAction, PRIMARY, form};
 use crate::model::key::segment;
 use crate::server::dashboard::elements::{commit, counted, due, owner, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
@@ -90,7 +90,7 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
             li { "New commits are still planned, and the page of the source shows what they would change." }
             li { "The history records who suspended it, and the reason." }
         }
-        (form(request, &fields, "Suspend", &page_of(&source.name)))
+        (form(request, &fields, (PRIMARY, "Suspend"), &page_of(&source.name)))
     };
     Ok(content(format!("Suspend {}", source.name), body))
 }
@@ -108,7 +108,7 @@ fn before_resume(request: &PageRequest) -> Result<PageContent, ApiError> {
                     li { (waiting(&source)) }
                     li { "The history records who resumed it." }
                 }
-                (form(request, &html! {}, "Resume", &page_of(&source.name)))
+                (form(request, &html! {}, (PRIMARY, "Resume"), &page_of(&source.name)))
             }
         }
     };
@@ -126,21 +126,22 @@ fn before_sync(request: &PageRequest) -> Result<PageContent, ApiError> {
             @else { li { "If they have no errors, what has changed is applied. " (waiting(&source)) } }
             li { "Without this, the next sync is " @if source.next_sync_at.is_empty() { "under way" } @else { (due(&source.next_sync_at, request.now)) } "." }
         }
-        (form(request, &html! {}, "Sync now", &page_of(&source.name)))
+        (form(request, &html! {}, (PRIMARY, "Sync now"), &page_of(&source.name)))
     };
     Ok(content(format!("Sync {}", source.name), body))
 }
 
-/// What waits to be applied as of the last sync, and the changes by hand that are put back with it.
+/// What waits to be applied as of the last sync, and the changes by hand, which are put back with it or stay.
 fn waiting(source: &SourceView) -> Markup {
     let pending = counted(&source.counts.pending());
-    let by_hand = if puts_back(source) { source.counts.drifted } else { 0 };
+    let by_hand = source.counts.drifted;
     let listed = source.drifted.iter().take(MOST_DRIFTED);
     html! {
         @if !pending.is_empty() { "Waiting since the last sync: " (pending) "." }
         @else if by_hand == 0 { "At the last sync, nothing waited to be applied." }
         @if by_hand > 0 {
-            " This puts back what was changed by hand: " (number_of(by_hand, "resource"))
+            @if puts_back(source) { " This puts back what was changed by hand: " } @else { " What was changed by hand stays: " }
+            (number_of(by_hand, "resource"))
             @for (place, drifted) in listed.enumerate() {
                 (if place == 0 { ": " } else { ", " }) (drifted.name)
                 @for field in &drifted.fields { " " code { (if field.field.is_empty() { "the whole resource" } else { field.field.as_str() }) } }
@@ -202,4 +203,21 @@ async fn resume(form: ActionForm) -> Result<ActionDone, ApiError> {
 async fn sync(form: ActionForm) -> Result<ActionDone, ApiError> {
     let made = sources::sync(SourceInPath::new(&form.app, &form.parameter)?).await?;
     Ok(done(&form.parameter, "sync", made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::operations::sources::view::SourceCounts;
+
+    #[test]
+    fn what_was_changed_by_hand_is_told_whether_it_stays_or_not() {
+        let told = |drift: &str, drifted: usize| {
+            let counts = SourceCounts { drifted, ..SourceCounts::default() };
+            waiting(&SourceView { drift: drift.to_owned(), counts, ..SourceView::default() }).into_string()
+        };
+        assert_eq!(told("warn", 0), "At the last sync, nothing waited to be applied.");
+        assert_eq!(told("warn", 1), " What was changed by hand stays: 1 resource.");
+        assert_eq!(told("enforce", 1), " This puts back what was changed by hand: 1 resource.");
+    }
 }
