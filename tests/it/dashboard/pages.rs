@@ -1,6 +1,6 @@
 //! What the pages show: edges, routes, revisions, traces and sources, with the texts of others escaped and without secrets.
 
-use jiff::{ToSpan, Zoned};
+use jiff::{ToSpan, Zoned, civil::Date};
 use serde_json::{Value, json};
 
 use super::Browser;
@@ -237,7 +237,7 @@ fn edges_are_searched_sorted_and_paged_on_the_server() {
 fn a_source_is_shown_with_its_state() {
     let server = Server::following("shop", &edge("store", "Shop"));
     let browser = Browser::signed_in(&server, &server.viewer);
-    for page in ["", "sources", "sources/shop", "server"] {
+    for page in ["", "sources", "sources/shop"] {
         let text = browser.page(&format!("/ui/{page}"));
         assert!(text.contains("shop"), "{page}: {text}");
     }
@@ -253,7 +253,7 @@ fn a_source_has_one_state_on_all_pages() {
     let suspend = json!({"reason": "the provider is down"});
     assert_eq!(server.call("POST", "/sources/shop/suspend", Some(suspend)).status, 200);
     let browser = Browser::signed_in(&server, &server.viewer);
-    for page in ["", "sources", "sources/shop", "server"] {
+    for page in ["", "sources", "sources/shop"] {
         let text = browser.page(&format!("/ui/{page}"));
         assert!(text.contains("<span class=\"badge warning\">Suspended</span>"), "{page}: {text}");
     }
@@ -274,15 +274,21 @@ fn invariants_are_shown_with_their_answers_and_the_ends_of_exemptions() {
     prove();
     assert!(browser.page("/ui/").contains("There are no invariants."));
     let last_day = Zoned::now().date().saturating_add(9.days());
-    let exemption =
-        json!({"hosts": ["old.example.com"], "owner": "ops", "reason": HOSTILE, "expires": last_day.to_string()});
-    let body = json!({"description": HOSTILE, "min_tls_version": "1.2", "exemptions": [exemption]});
+    let exemption = |host: &str, last_day: Date| json!({"hosts": [host], "owner": "ops", "reason": HOSTILE, "expires": last_day.to_string()});
+    let ended = Zoned::now().date().saturating_sub(9.days());
+    let exemptions = [exemption("old.example.com", last_day), exemption("older.example.com", ended)];
+    let body = json!({"description": HOSTILE, "min_tls_version": "1.2", "exemptions": exemptions});
     let invariant = server.call("POST", "/invariants", Some(body));
     assert_eq!(invariant.status, 201, "{}", invariant.text);
     prove();
     for page in ["", "server"] {
         let text = browser.page(&format!("/ui/{page}"));
-        assert!(text.contains("of <span title=\"") && text.contains(" ends <time"), "{page}: {text}");
+        for (tone, state, host) in [("warning", "ends", "old"), ("bad", "ended", "older")] {
+            let (_, row) = text.split_once(&format!("<span class=\"badge {tone}\">exemption {state}</span>")).unwrap();
+            let (row, _) = row.split_once("</p>").unwrap();
+            assert!(row.contains(&format!("<code>{host}.example.com</code> of ops: <q>&lt;script")), "{page}: {row}");
+        }
+        assert!(text.contains("<p class=\"message\">&lt;script"), "the description is shown: {page}: {text}");
         assert!(!text.contains("<img"), "{page}: {text}");
     }
     let overview = browser.page("/ui/");
@@ -293,6 +299,17 @@ fn invariants_are_shown_with_their_answers_and_the_ends_of_exemptions() {
     let server_page = browser.page("/ui/server");
     let (_, row) = server_page.split_once("<h2 id=\"invariants\">").unwrap();
     assert!(row.contains(invariant.str("/id")) && row.contains("<span class=\"badge good\">proven</span>"), "{row}");
+    // A request of which nobody can tell leads to its trace.
+    let body = json!({"description": "d", "scope": {"hosts": ["wiki.example.com"]}, "requires_any": ["oidc"]});
+    assert_eq!(server.call("POST", "/invariants", Some(body)).status, 201);
+    let policies = json!({"inbound": [{"expressions": ["req.Method == 'GET'"], "actions": [{"type": "deny"}]}]});
+    let backend = json!({"backend_id": "bkd_1"});
+    let route = json!({"match_type": "path_prefix", "match": "/", "backend": backend, "policies": policies});
+    edge_with_route(&server, "wiki.example.com", route);
+    prove();
+    let page = browser.page("/ui/server");
+    let link = "GET <a href=\"./trace?method=GET&amp;url=https%3A%2F%2Fwiki.example.com%2F\">https://wiki.example.com/</a>";
+    assert!(page.contains(link) && page.contains(">not proven</span>"), "{page}");
 }
 
 #[test]

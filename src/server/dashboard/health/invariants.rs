@@ -2,18 +2,23 @@
 
 use maud::{Markup, html};
 
-use crate::plan::proof_report::InvariantProof;
+use crate::model::kind::invariant::{Invariant, InvariantExemption};
+use crate::plan::proof_report::{InvariantProof, ProofRequest};
 use crate::routing::invariant::ProofAnswer;
 use crate::server::dashboard::certificates::is_soon;
-use crate::server::dashboard::elements::{self, Tone, badge, counted, more, name_or, nothing, source_link, time};
+use crate::server::dashboard::elements::{self, Tone, badge, counted, first_of, more, nothing, source_link, time};
 use crate::server::dashboard::layout::prose;
 use crate::server::dashboard::page::{PageRequest, ROWS};
 use crate::server::prelude::*;
-use crate::server::telemetry::metrics::inventory::Expiry;
 use crate::server::telemetry::proofs::ProvenState;
 
-/// The most invariants that do not hold, and the most exemptions that end, on the overview.
+/// The most invariants on the overview, and the most exemptions in a row.
 const MOST_SHORT: usize = 5;
+/// The most hosts and paths of an exemption.
+const MOST_EXEMPT: usize = 5;
+
+/// The exemptions that have ended or end soon, by the source and the name of their invariant.
+type EndingExemptions<'s> = BTreeMap<(Option<&'s str>, &'s str), Vec<(&'s InvariantExemption, Timestamp)>>;
 
 /// The answers, and how they are shown.
 static ANSWERS: [(ProofAnswer, Tone, &str); 4] = [
@@ -29,18 +34,18 @@ pub(super) fn counts(request: &PageRequest) -> [(usize, Tone, &'static str); 4] 
     ANSWERS.map(|(answer, tone, words)| (proven.report.count(answer), tone, words))
 }
 
-/// The invariants that are refuted or not proven, and the exemptions that end soon, on the overview.
+/// The invariants that are refuted or not proven, and those with exemptions that end soon, on the overview.
 pub(in crate::server::dashboard) fn in_short(request: &PageRequest) -> Markup {
     let proven = request.app.telemetry.proofs.last();
     let all = &proven.report.invariants;
-    let unproven: Vec<&InvariantProof> =
-        sorted(&proven).into_iter().filter(|it| it.answer > ProofAnswer::Unused).collect();
+    let ending = ending(request);
+    let is_news = |it: &&InvariantProof| it.answer > ProofAnswer::Unused || ending.contains_key(&key_of(it));
+    let news: Vec<&InvariantProof> = sorted(&proven).into_iter().filter(is_news).collect();
     let counts = counts(request).map(|(count, _, words)| (count, words));
     html! {
         @if all.is_empty() { (none(request, &proven)) }
         @else { p { (counted(&counts)) (as_of(request, &proven)) } }
-        @if !unproven.is_empty() { (table(request, &unproven, MOST_SHORT)) }
-        (ending(request, &proven, MOST_SHORT))
+        @if !news.is_empty() { (table(request, &news, &ending, MOST_SHORT)) }
         @if !all.is_empty() { p { a href=(request.to("server#invariants")) { "All invariants" } } }
     }
 }
@@ -51,8 +56,7 @@ pub(in crate::server::dashboard) fn all(request: &PageRequest) -> Markup {
     let all = sorted(&proven);
     html! {
         @if all.is_empty() { (none(request, &proven)) }
-        @else { (table(request, &all, ROWS)) }
-        (ending(request, &proven, ROWS))
+        @else { (table(request, &all, &ending(request), ROWS)) }
     }
 }
 
@@ -74,16 +78,20 @@ fn as_of(request: &PageRequest, proven: &ProvenState) -> Markup {
     html! { @if proven.revision() != request.snapshot.revision { ", as of revision " (proven.revision()) } }
 }
 
-fn table(request: &PageRequest, rows: &[&InvariantProof], most: usize) -> Markup {
+fn table(request: &PageRequest, rows: &[&InvariantProof], ending: &EndingExemptions<'_>, most: usize) -> Markup {
     let row = |it: &&InvariantProof| {
         let shown = ANSWERS.iter().find(|(answer, ..)| *answer == it.answer);
         vec![
-            html! { span title=(it.description) { (it.invariant) } },
+            html! { (it.invariant) p.message { (it.description) } },
             html! { @if let Some(source) = &it.source { (source_link(request, source)) } @else { "–" } },
             html! { @if let Some((_, tone, words)) = shown { (badge(*tone, words)) } },
             html! {
                 (it.coverage())
-                @if let Some(broken) = it.requests.first() { ": " (prose(&broken.line())) }
+                @if let Some(broken) = it.requests.first() { ": " (broken_by(request, broken)) }
+                @if let Some(exemptions) = ending.get(&key_of(it)) {
+                    @for (exemption, end) in exemptions.iter().take(MOST_SHORT) { p { (exempt(request, exemption, *end)) } }
+                    (more(exemptions.len(), MOST_SHORT))
+                }
             },
         ]
     };
@@ -93,20 +101,45 @@ fn table(request: &PageRequest, rows: &[&InvariantProof], most: usize) -> Markup
     }
 }
 
-/// The exemptions that end soon or have ended: the first one of each invariant. Nothing if there are none.
-fn ending(request: &PageRequest, proven: &ProvenState, most: usize) -> Markup {
-    let soon: Vec<&Expiry> = proven.expiries.iter().filter(|it| is_soon(it.second, request.now)).collect();
+/// The source and the name by which an invariant is known.
+fn key_of(proof: &InvariantProof) -> (Option<&str>, &str) {
+    (proof.source.as_deref(), proof.invariant.as_str())
+}
+
+/// A request that breaks an invariant, or of which nobody can tell, with a link to its trace.
+fn broken_by(request: &PageRequest, ProofRequest { certain, method, url, reason, .. }: &ProofRequest) -> Markup {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let query = query.append_pair("method", method).append_pair("url", url).finish();
     html! {
-        @if !soon.is_empty() {
-            ul.brief {
-                @for it in soon.iter().take(most) {
-                    @let at = Timestamp::from_second(it.second).map(|at| at.to_string()).unwrap_or_default();
-                    @let has_ended = it.second <= request.now.as_second();
-                    li { (badge(Tone::Warning, "exemption")) " of " span title=(it.id) { (name_or(&it.name, &it.id)) }
-                        @if has_ended { " ended " } @else { " ends " } (time(&at, request.now)) }
-                }
-            }
+        (method) " " a href=(request.to(format_args!("trace?{query}"))) { (url) }
+        @if *certain { " " } @else { " depends on " }
+        (prose(reason))
+    }
+}
+
+/// The exemptions of all invariants that have ended or end soon.
+fn ending(request: &PageRequest) -> EndingExemptions<'_> {
+    let mut found = EndingExemptions::new();
+    for entry in request.snapshot.newest_first(Kind::Invariant, None, u64::MAX) {
+        let exemptions = entry.spec_as::<Invariant>().map(|it| it.exemptions.as_slice()).unwrap_or_default();
+        let ends = exemptions.iter().filter_map(|it| Some((it, it.end()?)));
+        let soon: Vec<_> = ends.filter(|(_, end)| is_soon(end.as_second(), request.now)).collect();
+        if !soon.is_empty() {
+            found.insert((entry.source(), entry.name().unwrap_or(entry.key.id.as_str())), soon);
         }
-        (more(soon.len(), most))
+    }
+    found
+}
+
+/// An exemption and its end, and who answers for it.
+fn exempt(request: &PageRequest, exemption: &InvariantExemption, end: Timestamp) -> Markup {
+    let InvariantExemption { hosts, path_prefixes, owner, reason, .. } = exemption;
+    let what: Vec<&String> = hosts.iter().chain(path_prefixes).collect();
+    html! {
+        @if end <= request.now { (badge(Tone::Bad, "exemption ended")) } @else { (badge(Tone::Warning, "exemption ends")) }
+        " " (time(&end.to_string(), request.now)) " for "
+        @if what.is_empty() { "all requests " }
+        (first_of(&what, MOST_EXEMPT, |it| html! { code { (it) } }))
+        "of " (owner) ": " q { (reason) }
     }
 }

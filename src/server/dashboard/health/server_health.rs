@@ -1,16 +1,14 @@
-//! The server itself: whether it is ready, what it does, what it follows, and which gateways have read what.
+//! The server itself: whether it is ready, what holds, which gateways have read what, and what the server does.
 
 use maud::{Markup, html};
 
 use super::invariants;
-use crate::server::dashboard::elements::{self, Tone, badge, due, facts, more, name_or, nothing, source_link, time};
+use crate::server::dashboard::elements::{self, Tone, badge, facts, more, name_or, nothing, time};
 use crate::server::dashboard::layout::prose;
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
-use crate::server::dashboard::sources::tone;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::slots::Slots;
 use crate::server::operations::ready::readiness;
-use crate::server::operations::sources::followed_views;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 
@@ -27,8 +25,11 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let inventory = telemetry.inventories.count(&request.snapshot);
     let body = html! {
         (summary(request, &readiness(&request.app)))
-        h2 { "Followed sources" }
-        (followed(request))
+        p { a href=(request.to("sources")) { "The states of the sources" } }
+        h2 id="invariants" { "Invariants" }
+        (invariants::all(request))
+        h2 { "Gateways" }
+        (gateways(request))
         h2 { "Notifications" }
         @match &telemetry.outbox {
             None => (nothing("Nobody is notified of changes.")),
@@ -36,43 +37,16 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @for (target, lag) in outbox.lags() {
                     li { b { (target) } " "
                         @if lag == 0 { (badge(Tone::Good, "up to date")) }
-                        @else { (badge(Tone::Warning, format_args!("{} behind", number_of(usize::try_from(lag).unwrap_or(usize::MAX), "revision")))) } }
+                        @else { (badge(Tone::Warning, behind(lag, "revision"))) } }
                 }
             },
         }
         h2 { "Work" }
         (work(request))
         h2 { "Resources" }
-        ul.brief { @for (kind, count) in &inventory.kinds { li { (kind.to_string()) ": " (*count) } } }
-        h2 { "Gateways" }
-        (gateways(request))
-        h2 id="invariants" { "Invariants" }
-        (invariants::all(request))
+        ul.brief { @for (kind, count) in inventory.kinds.iter().filter(|it| *it.1 > 0) { li { (kind.to_string()) ": " (*count) } } }
     };
     Ok(PageContent { title: "Server".to_owned(), section: "Server", body })
-}
-
-/// The sources that this server follows: the state that all pages show, the last sync and the next one.
-fn followed(request: &PageRequest) -> Markup {
-    let followed = followed_views(&request.app, &request.snapshot);
-    html! {
-        @if followed.is_empty() { (nothing("This server follows no source.")) }
-        ul.brief {
-            @for view in &followed {
-                @let handle = request.app.sources.registry.find(&view.name);
-                li { (source_link(request, &view.name)) " " (badge(tone(view.state), view.state)) ", synced "
-                    @if let Some(attempt) = &view.last_attempt { (time(&attempt.at, request.now)) } @else { "not yet" }
-                    @if !view.next_sync_at.is_empty() { ", next " (due(&view.next_sync_at, request.now)) }
-                    @if let Some(fetches) = handle.as_ref().and_then(|handle| handle.settings.fetches.as_ref()) {
-                        @match fetches.failure() {
-                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (prose(&failure.message)) },
-                            None => ", fetched from its repository",
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// The requests in progress, and the places of those that cost much.
@@ -137,13 +111,15 @@ pub(in crate::server::dashboard) fn summary(request: &PageRequest, readiness: &R
                 ", heard of " (writer.seen.elapsed().as_secs()) " s ago"
             } },
         ),
-        (
-            "Local copy",
-            html! { @let lag = store.copy_lag(); @if lag > 0 { (number_of(usize::try_from(lag).unwrap_or(usize::MAX), "record")) " behind" } },
-        ),
+        ("Local copy", html! { @let lag = store.copy_lag(); @if lag > 0 { (behind(lag, "record")) } }),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
     ]);
     html! { (ready(readiness)) (facts) }
+}
+
+/// How far somebody is behind.
+fn behind(count: u64, what: &str) -> String {
+    format!("{} behind", number_of(usize::try_from(count).unwrap_or(usize::MAX), what))
 }
 
 /// The gateways that have read from this server, those that are behind first.
@@ -155,12 +131,12 @@ pub(in crate::server::dashboard) fn gateways(request: &PageRequest) -> Markup {
         ul.brief {
             @for read in reads.iter().take(MOST_GATEWAYS) {
                 li {
-                    @if read.revision < current { (badge(Tone::Warning, format_args!("{} behind", current - read.revision))) }
-                    @else { (badge(Tone::Good, "current")) }
-                    " " b { (read.address.to_string()) } " with "
                     @let description = request.snapshot.key_description(&read.key);
-                    span title=(read.key.as_str()) { (name_or(description, read.key.as_str())) }
-                    ": revision " (read.revision) ", " (time(&read.at.to_string(), request.now))
+                    b title=(read.key.as_str()) { (name_or(description, read.key.as_str())) } " (" (read.address.to_string()) "): "
+                    @if read.revision < current {
+                        (badge(Tone::Warning, behind(current - read.revision, "revision"))) " (" (read.revision) " of " (current) ")"
+                    } @else { (badge(Tone::Good, "current")) }
+                    ", last read " (time(&read.at.to_string(), request.now))
                 }
             }
         }

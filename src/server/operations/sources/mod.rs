@@ -226,12 +226,6 @@ pub(crate) fn view(app: &AppState, snapshot: &Arc<Snapshot>, name: &str) -> Resu
     views(app, snapshot, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(app, name))
 }
 
-/// The status of each followed source alone, without a look at the history for what clients applied.
-pub(crate) fn followed_views(app: &AppState, snapshot: &Arc<Snapshot>) -> Vec<SourceView> {
-    // No source has an empty name.
-    views(app, snapshot, Some(""))
-}
-
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
 pub(crate) fn views(
     AppState { served, sources, telemetry, .. }: &AppState,
