@@ -27,11 +27,8 @@ pub(crate) struct Fate<'s> {
 }
 
 impl<'s> Fate<'s> {
-    pub(in crate::routing) fn new(
-        state: &'s Snapshot,
-        edge: Option<&'s Arc<Entry>>,
-        route: Option<&'s Arc<Entry>>,
-    ) -> Self {
+    /// The fate of the requests that an edge serves and a route takes.
+    pub(crate) fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, route: Option<&'s Arc<Entry>>) -> Self {
         Self { state, edge, route: route.filter(|_| edge.is_some()) }
     }
 

@@ -8,8 +8,8 @@ use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::scan::TableScan;
 use super::{drift, revisions, routes};
-use crate::model::module::tls_termination::TlsTermination;
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
+use crate::routing::behaviour::Fate;
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::{TracedRequest, passes_tls_through};
 use crate::server::gateway_feed::presented::TlsHostport;
@@ -24,6 +24,8 @@ pub(super) static PAGE: DashboardPage =
 const MOST_ORDERED: usize = 500;
 /// The most hostports whose certificates are shown.
 const MOST_CERTIFIED: usize = 5;
+/// A port with TLS: all but one have it.
+const HTTPS: u16 = 443;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let key = Key::new(Kind::HttpsEdge, Id::new(request.parameter(0)));
@@ -47,7 +49,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @for hostport in &edge.hostports { p { code { (hostport) } } }
                 @if edge.hostports.is_empty() { (nothing("It serves no host, and so takes no request.")) }
             }
-            (tls(request, &key, edge))
+            (tls(request, entry))
             (modules(edge))
             @if passes_tls_through(edge) {
                 li { h3 { "TLS is passed through" } p { "The edge cannot see paths and protects nothing: only a route for every path takes requests." } }
@@ -63,12 +65,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 }
 
 /// The certificates that gateways present at the host:ports of an edge, and the oldest version of TLS. Nothing without TLS.
-fn tls(request: &PageRequest, key: &Key, edge: &HttpsEdge) -> Markup {
+fn tls(request: &PageRequest, edge: &Arc<Entry>) -> Markup {
     let hostports = request.app.dashboard.hostports.at(&request.snapshot);
-    let terminating: Vec<&TlsHostport> = hostports.of_edge(key).collect();
-    let termination = edge.tls_termination.as_deref();
-    let oldest = termination
-        .map_or_else(|| TlsTermination::default().effective_min_version(), TlsTermination::effective_min_version);
+    let terminating: Vec<&TlsHostport> = hostports.of_edge(&edge.key).collect();
+    let oldest = Fate::new(&request.snapshot, Some(edge), None).oldest_tls(HTTPS);
     html! {
         @if !terminating.is_empty() {
             li { h3 { "TLS " @if let Some(oldest) = oldest { (oldest.as_str()) " or newer" } }

@@ -6,6 +6,7 @@ pub(crate) mod browser;
 pub(crate) mod browser_actions;
 pub(crate) mod certificates;
 mod gateway;
+pub(crate) mod health;
 pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod provider_sign_in;

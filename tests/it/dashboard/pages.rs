@@ -1,6 +1,5 @@
 //! What the pages show: edges, routes, revisions, traces and sources, with the texts of others escaped and without secrets.
 
-use jiff::{ToSpan, Zoned, civil::Date};
 use serde_json::{Value, json};
 
 use super::Browser;
@@ -9,11 +8,11 @@ use crate::support::program::until;
 use crate::support::server::{BASE_URL, Server};
 
 /// A text that would be markup and code, and that would show what follows in the other direction.
-const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}";
+pub(super) const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}";
 const SECRET: &str = "canary-of-the-dashboard";
 
 /// Creates an edge with a route, and returns both IDs.
-fn edge_with_route(server: &Server, host: &str, route: Value) -> (String, String) {
+pub(super) fn edge_with_route(server: &Server, host: &str, route: Value) -> (String, String) {
     let body = json!({"description": HOSTILE, "metadata": HOSTILE, "hostports": [format!("{host}:443")]});
     let edge = server.call("POST", "/edges/https", Some(body));
     assert_eq!(edge.status, 201, "{}", edge.text);
@@ -23,7 +22,7 @@ fn edge_with_route(server: &Server, host: &str, route: Value) -> (String, String
     (edge, route.str("/id").to_owned())
 }
 
-fn protected() -> Value {
+pub(super) fn protected() -> Value {
     json!({
         "match_type": "path_prefix",
         "match": "/cart",
@@ -266,53 +265,6 @@ fn a_source_has_one_state_on_all_pages() {
 }
 
 #[test]
-fn invariants_are_shown_with_their_answers_and_the_ends_of_exemptions() {
-    let server = Server::start();
-    edge_with_route(&server, "shop.example.com", protected());
-    let browser = Browser::signed_in(&server, &server.viewer);
-    let prove = || assert_eq!(server.call("GET", "/proofs", None).status, 200);
-    prove();
-    assert!(browser.page("/ui/").contains("There are no invariants."));
-    let last_day = Zoned::now().date().saturating_add(9.days());
-    let exemption = |host: &str, last_day: Date| json!({"hosts": [host], "owner": "ops", "reason": HOSTILE, "expires": last_day.to_string()});
-    let ended = Zoned::now().date().saturating_sub(9.days());
-    let exemptions = [exemption("old.example.com", last_day), exemption("older.example.com", ended)];
-    let body = json!({"description": HOSTILE, "min_tls_version": "1.2", "exemptions": exemptions});
-    let invariant = server.call("POST", "/invariants", Some(body));
-    assert_eq!(invariant.status, 201, "{}", invariant.text);
-    prove();
-    for page in ["", "server"] {
-        let text = browser.page(&format!("/ui/{page}"));
-        for (tone, state, host) in [("warning", "ends", "old"), ("bad", "ended", "older")] {
-            let (_, row) = text.split_once(&format!("<span class=\"badge {tone}\">exemption {state}</span>")).unwrap();
-            let (row, _) = row.split_once("</p>").unwrap();
-            assert!(row.contains(&format!("<code>{host}.example.com</code> of ops: <q>&lt;script")), "{page}: {row}");
-        }
-        assert!(text.contains("<p class=\"message\">&lt;script"), "the description is shown: {page}: {text}");
-        assert!(!text.contains("<img"), "{page}: {text}");
-    }
-    let overview = browser.page("/ui/");
-    assert!(
-        overview.contains("<a href=\"#invariants\"><span class=\"badge good\">1 invariant proven</span></a>"),
-        "{overview}"
-    );
-    let server_page = browser.page("/ui/server");
-    let (_, row) = server_page.split_once("<h2 id=\"invariants\">").unwrap();
-    assert!(row.contains(invariant.str("/id")) && row.contains("<span class=\"badge good\">proven</span>"), "{row}");
-    // A request of which nobody can tell leads to its trace.
-    let body = json!({"description": "d", "scope": {"hosts": ["wiki.example.com"]}, "requires_any": ["oidc"]});
-    assert_eq!(server.call("POST", "/invariants", Some(body)).status, 201);
-    let policies = json!({"inbound": [{"expressions": ["req.Method == 'GET'"], "actions": [{"type": "deny"}]}]});
-    let backend = json!({"backend_id": "bkd_1"});
-    let route = json!({"match_type": "path_prefix", "match": "/", "backend": backend, "policies": policies});
-    edge_with_route(&server, "wiki.example.com", route);
-    prove();
-    let page = browser.page("/ui/server");
-    let link = "GET <a href=\"./trace?method=GET&amp;url=https%3A%2F%2Fwiki.example.com%2F\">https://wiki.example.com/</a>";
-    assert!(page.contains(link) && page.contains(">not proven</span>"), "{page}");
-}
-
-#[test]
 fn a_source_shows_its_last_revision_and_its_last_sync() {
     let server = Server::following("shop", &edge("store", "Shop"));
     let browser = Browser::signed_in(&server, &server.viewer);
@@ -465,15 +417,6 @@ fn a_revision_names_a_key_by_its_description() {
     assert!(page.contains("CI of the shop</b>") && page.contains(&of), "{page}");
     assert_eq!(server.call("DELETE", &format!("/api_keys/{}", key.str("/id")), None).status, 204);
     assert!(browser.page("/ui/").contains("ApiKey CI of the shop deleted"));
-}
-
-#[test]
-fn a_server_at_rest_has_no_table_of_zeros() {
-    let server = Server::start();
-    let page = Browser::signed_in(&server, &server.viewer).page("/ui/server");
-    let (_, work) = page.split_once("<h2>Work</h2>").unwrap();
-    let (work, _) = work.split_once("<h2>").unwrap();
-    assert!(work.contains("No request waits for its turn") && !work.contains("<table"), "{work}");
 }
 
 #[test]
