@@ -16,10 +16,10 @@ pub(super) fn locks(edge: Option<&Entry>, route: &Entry) -> Vec<&'static str> {
     edge.map(of).unwrap_or_default().into_values().chain(of(route).into_values()).collect()
 }
 
-/// Shows what protects a route, or that it is open.
+/// Shows what protects a route, or that it is open, which is a warning only where it is new.
 pub(super) fn lock_list(locks: &[&str]) -> Markup {
     html! {
-        @if locks.is_empty() { (badge(Tone::Warning, "open to everybody")) }
+        @if locks.is_empty() { (badge(Tone::Neutral, "open to everybody")) }
         (lock_icons(locks))
     }
 }

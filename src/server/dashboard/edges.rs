@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, choice, field, filters, first_texts, resource_link, time};
+use super::elements::{self, choice, field, filters, first_texts, resource_link, source_cell, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -83,7 +83,7 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
             resource_link(request, &entry.key, entry.name().unwrap_or(entry.key.id.as_str())),
             first_texts(hostports, MOST_HOSTPORTS),
             html! { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } },
-            html! { (entry.source().unwrap_or("–")) },
+            source_cell(request, entry.source()),
             time(&entry.created_at.to_string(), request.now),
         ]
     };

@@ -138,6 +138,11 @@ pub(super) fn source_link(request: &PageRequest, name: &str) -> Markup {
     html! { a href=(request.to(format_args!("sources/{}", segment(name)))) { (name) } }
 }
 
+/// The source of a resource in a table, if it has one.
+pub(super) fn source_cell(request: &PageRequest, source: Option<&str>) -> Markup {
+    html! { @if let Some(source) = source { (source_link(request, source)) } @else { "–" } }
+}
+
 /// The name of a resource, with a link to its page if it has one.
 pub(super) fn resource_link(request: &PageRequest, key: &Key, name: &str) -> Markup {
     match request.to_resource(key) {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_badges, locks};
-use super::elements::{self, Tone, badge, choice, field, filters, first_texts, resource_link};
+use super::elements::{self, Tone, badge, choice, field, filters, first_texts, resource_link, source_cell};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -17,8 +17,11 @@ pub(super) static PAGE: DashboardPage =
 
 /// The most hostports in a row.
 const MOST_HOSTPORTS: usize = 2;
-/// The orders of the table. Without one, the routes of an edge are together.
-const ORDERS: [(&str, &str); 2] = [("", "By edge"), ("host", "By host")];
+/// The orders of the table.
+const BY_HOST: (&str, &str) = ("host", "By host");
+const BY_EDGE: (&str, &str) = ("edge", "By edge");
+/// The most routes that are sorted by host unless somebody asks for another order: all of them are looked at for each page.
+const MOST_SORTED: usize = 5000;
 
 /// The choices of the filter by access.
 const ACCESS: [(&str, &str); 3] = [("", "Any access"), ("open", "Open to everybody"), ("protected", "Protected")];
@@ -35,27 +38,32 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 _ => true,
             }
     };
+    let count = request.app.telemetry.inventories.count(&request.snapshot).kinds.get(&Kind::HttpsEdgeRoute).copied();
+    let count = count.unwrap_or_default();
+    let orders = if count <= MOST_SORTED { [BY_HOST, BY_EDGE] } else { [BY_EDGE, BY_HOST] };
+    let sort = request.value("sort");
+    let [usual, _] = orders;
+    let is_by_host = *orders.iter().find(|(order, _)| *order == sort).unwrap_or(&usual) == BY_HOST;
     // Routes have their order by key: those of an edge are together.
     let from = |edge: &str, id: &str| {
         request.snapshot.entries_after(Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id)))
     };
-    let (scan, next) = match request.value("sort").as_str() {
-        "host" => TableScan::sorted(from("", ""), |entry| sorted_host(request, entry), &after, keep),
-        _ => {
-            let (edge, id) = after.split_once('/').unwrap_or_default();
-            let scan = TableScan::new(from(edge, id), keep);
-            let next =
-                scan.last.as_ref().and_then(|last| Some(format!("{}/{}", last.key.parent.as_ref()?, last.key.id)));
-            (scan, next)
-        }
+    let (scan, next) = if is_by_host {
+        TableScan::sorted(from("", ""), |entry| sorted_host(request, entry), &after, keep)
+    } else {
+        let (edge, id) = after.split_once('/').unwrap_or_default();
+        let scan = TableScan::new(from(edge, id), keep);
+        let next = scan.last.as_ref().and_then(|last| Some(format!("{}/{}", last.key.parent.as_ref()?, last.key.id)));
+        (scan, next)
     };
     let body = html! {
         (filters("Routes", &html! {
             (field(request, "Search", "search", "host, match, name or description"))
             (field(request, "Source", "source", ""))
             (choice(request, "Access", "access", &ACCESS))
-            (choice(request, "Order", "sort", &ORDERS))
+            (choice(request, "Order", "sort", &orders))
         }))
+        @if words.is_empty() && source.is_empty() && access.is_empty() && count > 0 { p { (number_of(count, "route")) } }
         (scan.shown(request, &words, ("route", "No routes yet. Declare routes with their edge."), next, |rows| table(request, rows)))
     };
     Ok(PageContent { title: "Routes".to_owned(), section: "Routes", body })
@@ -120,7 +128,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
             html! { @if let Some(route) = entry.spec_as::<HttpsEdgeRoute>() {
                 code { (route.r#match) } " " small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
             } },
-            html! { (entry.source().unwrap_or("–")) },
+            source_cell(request, entry.source()),
         ]
     };
     html! {

@@ -342,9 +342,12 @@ fn routes_are_sorted_by_host_and_those_changed_by_hand_are_marked() {
     };
     let server = Server::following("shop", &format!("{}---\n{}", edge("first", "zebra"), edge("second", "ant")));
     let browser = Browser::signed_in(&server, &server.viewer);
-    let page = browser.page("/ui/routes?sort=host");
+    let page = browser.page("/ui/routes");
     let at = |page: &str, text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
     assert!(at(&page, "ant.example.com:443") < at(&page, "zebra.example.com:443"), "{page}");
+    assert!(page.contains("<p>4 routes</p>") && page.contains("<a href=\"./sources/shop\">shop</a></td>"), "{page}");
+    let by_edge = browser.page("/ui/routes?sort=edge&source=shop");
+    assert!(by_edge.contains(">first/one</a>") && !by_edge.contains("<p>4 routes</p>"), "{by_edge}");
     assert!(!page.contains("changed by hand"), "{page}");
     let edges = server.call("GET", "/edges/https", None);
     let routes = format!("/edges/https/{}/routes", edges.str("/https_edges/0/id"));

@@ -6,7 +6,7 @@ use crate::model::kind::invariant::{Invariant, InvariantExemption};
 use crate::plan::proof_report::{InvariantProof, ProofRequest};
 use crate::routing::invariant::ProofAnswer;
 use crate::server::dashboard::certificates::is_soon;
-use crate::server::dashboard::elements::{self, Tone, badge, counted, first_of, more, nothing, source_link, time};
+use crate::server::dashboard::elements::{self, Tone, badge, counted, first_of, more, nothing, source_cell, time};
 use crate::server::dashboard::layout::prose;
 use crate::server::dashboard::page::{PageRequest, ROWS};
 use crate::server::prelude::*;
@@ -83,7 +83,7 @@ fn table(request: &PageRequest, rows: &[&InvariantProof], ending: &EndingExempti
         let shown = ANSWERS.iter().find(|(answer, ..)| *answer == it.answer);
         vec![
             html! { (it.invariant) p.message { (it.description) } },
-            html! { @if let Some(source) = &it.source { (source_link(request, source)) } @else { "–" } },
+            source_cell(request, it.source.as_deref()),
             html! { @if let Some((_, tone, words)) = shown { (badge(*tone, words)) } },
             html! {
                 (it.coverage())
