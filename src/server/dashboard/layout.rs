@@ -62,7 +62,7 @@ pub(super) fn page(root: &str, reader: &PageReader, content: &PageContent, is_li
                     p.brand { a href=(root) { "edgewright" } }
                     form.trace role="search" aria-label="Trace a request" action={ (root) "trace" } method="get" {
                         label { span.hidden { "URL to trace" }
-                            input type="search" name="url" placeholder="example.com/cart" title="A host, with a path if it matters" required
+                            input type="search" name="url" placeholder="example.com/a" title="A host, with a path if it matters" required
                                 autocomplete="off" spellcheck="false"; }
                         button { "Where does it go?" }
                     }

@@ -197,7 +197,8 @@ fn button(request: &PageRequest, outcome: &str) -> Markup {
         input type="hidden" name="expect" value=(outcome);
         p { "This applies exactly the plan on this page as a new revision. If the store changes first, nothing is applied." }
     };
-    form(request, &fields, (DANGER, &format!("Roll back to revision {}", request.value("to"))), "revisions")
+    let text = format!("Roll back to revision {}", request.value("to"));
+    form(request, &fields, (DANGER, text.as_str()), "revisions")
 }
 
 async fn apply(form: ActionForm) -> Result<ActionDone, ApiError> {
