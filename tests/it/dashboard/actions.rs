@@ -1,8 +1,10 @@
 //! What the forms of the dashboard change, who may send them, and that each does what its page has shown.
 
+use jiff::{ToSpan, Zoned};
 use serde_json::json;
 
 use super::Browser;
+use crate::security::scoped_keys::key;
 use crate::support::manifests::edge;
 use crate::support::server::Server;
 
@@ -250,4 +252,19 @@ fn a_key_without_a_scope_is_not_shown_as_one_without_rights() {
     let (for_admins, is_explained) = scopes(&server.admin);
     assert!(!is_explained && for_admins.iter().any(|scope| scope == "reads only"), "{for_admins:?}");
     assert_eq!(for_admins.len(), for_viewers.len());
+}
+
+#[test]
+fn the_rights_of_a_key_are_each_on_a_line() {
+    let server = Server::start();
+    let until = format!("{}T00:00:00Z", Zoned::now().date().saturating_add(12.days()));
+    for scope in [json!({"plan": ["shop"], "apply": ["docs"]}), json!({"expires_at": until})] {
+        key(&server, scope);
+    }
+    let page = Browser::signed_in(&server, &server.viewer).page("/ui/keys");
+    for scope in
+        ["<div>plan <code>shop</code></div><div>apply <code>docs</code></div>", "<div>reads only</div><div>ends <time"]
+    {
+        assert!(page.contains(scope), "{scope}: {page}");
+    }
 }

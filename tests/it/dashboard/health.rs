@@ -62,4 +62,7 @@ fn a_server_at_rest_has_no_table_of_zeros() {
     let (_, work) = page.split_once("<h2>Work</h2>").unwrap();
     let (work, _) = work.split_once("<h2>").unwrap();
     assert!(work.contains("No request waits for its turn") && !work.contains("<table"), "{work}");
+    assert!(page.contains("<li>ApiKey: ") && !page.contains(": 0</li>"), "{page}");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(at(">Invariants</h2>") < at(">Gateways</h2>") && at(">Gateways</h2>") < at(">Work</h2>"), "{page}");
 }
