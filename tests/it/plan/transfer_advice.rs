@@ -63,7 +63,7 @@ fn the_status_says_how_to_delete_a_source_that_nobody_follows() {
     folder.write(CONFIG, "sources:\n- {name: a, path: a}\n");
     let serve = folder.serve("");
     let told = status(&serve, "b").to_string();
-    assert!(told.contains("edgewright destroy --source NAME"), "{told}");
+    assert!(told.contains("edgewright destroy --source b`"), "{told}");
 }
 
 #[test]

@@ -357,7 +357,8 @@ impl SourceView {
         let resources = number_of(owned, "resource");
         let message = format!(
             "the server does not follow the source, which owns {resources}{by}. To follow it, add it to \
-             `sources` in the configuration file; to delete its resources, run `edgewright destroy --source NAME`"
+             `sources` in the configuration file; to delete its resources, run `edgewright destroy --source {}`",
+            printable(source)
         );
         let condition = ConditionView {
             kind: "Synced".to_owned(),
