@@ -195,5 +195,7 @@ fn taken_over(
         return Ok(None);
     }
     let opened = opened_requests(changed, &before, &after);
-    Ok(Some(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect()))
+    // The badge before it says that already.
+    let shown = |text: String| text.strip_prefix("this opens access: ").unwrap_or(&text).to_owned();
+    Ok(Some(opened.iter().take(MOST_SHOWN).map(|it| shown(it.to_string())).collect()))
 }
