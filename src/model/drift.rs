@@ -46,6 +46,9 @@ pub struct FieldDrift {
     /// The author without IDs: for pages alone.
     #[serde(skip)]
     pub(crate) by_name: String,
+    /// Whether a rollback did, likewise.
+    #[serde(skip)]
+    pub(crate) by_rollback: bool,
     /// The value that the source applied last, with digests of secrets: for pages alone. Null for a pending field.
     #[serde(skip)]
     pub(crate) applied: Value,
@@ -92,6 +95,8 @@ pub(crate) struct ExternalWrite {
     pub by: String,
     /// The author without the IDs of a key that has a description.
     pub by_name: String,
+    /// Whether the write is part of a rollback.
+    pub by_rollback: bool,
     /// The revision.
     pub revision: u64,
     /// The time of the revision.
@@ -273,8 +278,8 @@ impl FieldDrift {
                 Self { applied: applied.clone(), live: live.clone(), ..write.field(field, state, removed) }
             }
             None => {
-                let (by, by_name, at, applied, live) = Default::default();
-                Self { field, state, removed: false, by, revision: None, at, by_name, applied, live }
+                let (by, by_name, by_rollback, at, applied, live) = Default::default();
+                Self { field, state, removed: false, by, revision: None, at, by_name, by_rollback, applied, live }
             }
         }
     }
@@ -306,7 +311,7 @@ impl ExternalWrite {
     fn field(&self, field: String, state: DriftState, removed: bool) -> FieldDrift {
         let (by, by_name, at) = (self.by.clone(), self.by_name.clone(), self.at.clone());
         let (applied, live, revision) = (Value::Null, Value::Null, Some(self.revision));
-        FieldDrift { field, state, removed, by, revision, at, by_name, applied, live }
+        FieldDrift { field, state, removed, by, revision, at, by_name, by_rollback: self.by_rollback, applied, live }
     }
 }
 
@@ -390,8 +395,9 @@ mod tests {
     fn write(revision: u64, before: Value, after: Value) -> ExternalWrite {
         let side = |value: Value| Some(value).filter(|value| !value.is_null());
         let owner = after.is_null().then(|| "shop".to_owned());
-        let (by, at) = (format!("key {revision}"), "now".to_owned());
-        ExternalWrite { before: side(before), after: side(after), owner, by_name: by.clone(), by, revision, at }
+        let (before, after, by) = (side(before), side(after), format!("key {revision}"));
+        let (by_name, at) = (by.clone(), "now".to_owned());
+        ExternalWrite { before, after, owner, by, by_name, by_rollback: false, revision, at }
     }
 
     fn states(drift: Option<Drift>) -> Vec<(String, DriftState, Option<u64>)> {
@@ -439,13 +445,8 @@ mod tests {
             write(6, json!({"oauth": {"x": 1}}), json!({})),
         ];
         let drift = Drift::detect("shop", Some(&live), &wanted, &writes).unwrap();
-        let resource = DriftedResource {
-            kind: "HttpsEdge".into(),
-            name: "one".into(),
-            id: "edghts_1".into(),
-            path: String::new(),
-            fields: drift.fields,
-        };
+        let [kind, name, id, path] = ["HttpsEdge", "one", "edghts_1", ""].map(str::to_owned);
+        let resource = DriftedResource { kind, name, id, path, fields: drift.fields };
         let expected = "HttpsEdge one (edghts_1): /a, /b set by key 7, revision 7, now; \
                         /oauth removed by key 6, revision 6, now";
         assert_eq!(resource.to_string(), expected);

@@ -200,9 +200,18 @@ pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
     acting(author, "applied", forge)
 }
 
-/// The author of an attempt, and what it did or tried.
-pub(super) fn actor(item: &HistoryItem, forge: &ForgeLinks) -> Markup {
-    acting(&item.author, &item.outcome, forge)
+/// By whom an attempt was, or what its author did or tried. What is about the source does not name it again: this is empty if nothing
+/// else is known.
+pub(super) fn actor(item: &HistoryItem, is_of_source: bool, forge: &ForgeLinks) -> Markup {
+    let mut author = item.author.clone();
+    if is_of_source {
+        author.source.clear();
+    }
+    let HistoryAuthor { key_id, source, commit_author_name, rollback_to, destroyed, .. } = &author;
+    let is_named = author.by == "local" || [key_id, source, commit_author_name].iter().any(|name| !name.is_empty());
+    let is_state = !is_of_source && matches!(item.outcome.as_str(), "suspended" | "resumed");
+    let is_deed = rollback_to.is_some() || *destroyed || is_state;
+    html! { @if is_named && !is_deed { "by " } (acting(&author, &item.outcome, forge)) }
 }
 
 fn acting(author: &HistoryAuthor, outcome: &str, forge: &ForgeLinks) -> Markup {

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::access_effect::compared_revision;
+use super::access_effect::{AccessEffect, compared_revision};
 use super::certificates::{expiring, is_soon};
-use super::elements::{DAY, HOUR, Tone, author, badge, commit, more, nothing, source_link, time};
-use super::health::status_line::status_line;
+use super::elements::{DAY, HOUR, Tone, badge, commit, more, nothing, revision_link, source_link, time};
+use super::health::status_line::{lacks_proof, status_line};
 use super::health::{invariants, server_health};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::{search, unavailable};
-use super::sources::{card, last_attempts, unknown};
+use super::revisions::{TimelinePage, search, unavailable};
+use super::sources::{card, last_records, state_badge, unknown};
 use super::{certificates, drift, keys, revisions};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -30,35 +30,52 @@ const MOST_ATTEMPTS: usize = 10;
 const MOST_OPENINGS: usize = 20;
 /// How many records are read for them.
 const MOST_RECORDS: u64 = 1000;
-/// The sections in the left one of two columns: those of the manifests.
-const LEFT: usize = 3;
 /// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_CERTIFICATES: usize = 5;
 
+/// A section: its ID, its title and its content.
+type Section = (&'static str, &'static str, Markup);
+
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let sources = views(&request.app, &request.snapshot, None);
     let (soon, readiness) = (expiring_soon(request), readiness(&request.app));
-    let sections = [
-        ("sources", "Are the manifests live?", live_sources(request, &sources)?),
-        ("drift", "Changed by hand", drift::of_all(request, &sources)),
-        ("invariants", "Invariants", invariants::in_short(request)),
-        ("changes", "What changed last?", last_changes(request)?),
-        ("certificates", "Certificates that expire", certificate_list(request, &soon)),
-        ("gateways", "Gateways", server_health::gateways(request)),
-        ("keys", "Keys in use", keys::in_use(request)),
-        ("server", "The server", server_health::summary(request, &readiness)),
-    ];
-    let (left, right) = sections.split_at(LEFT);
+    let records = last_day(request)?;
+    // One section says that the history is unavailable.
+    let changes = records.as_deref().map_or_else(unavailable, |records| last_changes(request, records));
+    let openings = records.as_deref().map(|records| Openings::new(request, records));
+    let opened = openings.as_ref().map_or(0, |openings| openings.opened.len());
+    let access = openings.map_or_else(|| nothing("Not known without the history."), |it| it.shown(request));
+    let (mut news, mut others) = (vec![("opened", "Opened access in the last 24 hours", access)], Vec::new());
+    let proofs = if lacks_proof(request) { &mut news } else { &mut others };
+    proofs.push(("invariants", "Invariants", invariants::in_short(request)));
+    news.push(("changes", "What changed last?", changes));
+    others.push(("keys", "Keys in use", keys::in_use(request)));
+    others.push(("server", "The server", server_health::summary(request, &readiness)));
     let body = html! {
-        (status_line(request, &sources, &soon, &readiness))
+        (status_line(request, &sources, opened, &soon, &readiness))
+        (columns([&[("sources", "Are the manifests live?", live_sources(request, &sources)?)], &news]))
+        (columns([
+            &[
+                ("drift", "Changed by hand", drift::of_all(request, &sources)),
+                ("certificates", "Certificates that expire", certificate_list(request, &soon)),
+                ("gateways", "Gateways", server_health::gateways(request)),
+            ],
+            &others,
+        ]))
+    };
+    Ok(PageContent { title: "Overview".to_owned(), section: "Overview", body })
+}
+
+/// Two columns of sections. A narrow screen has them one after the other.
+fn columns(columns: [&[Section]; 2]) -> Markup {
+    html! {
         div.columns {
-            @for column in [left, right] {
+            @for column in columns {
                 div { @for (id, title, body) in column { section aria-labelledby=(id) { h2 id=(id) { (title) } (body) } } }
             }
         }
-    };
-    Ok(PageContent { title: "Overview".to_owned(), section: "Overview", body })
+    }
 }
 
 fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup, ApiError> {
@@ -67,13 +84,13 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
         |view: &&SourceView| !request.lacks_writer && view.is_followed() && view.state != SourceState::Synced;
     let (broken, synced): (Vec<&SourceView>, Vec<&SourceView>) = sources.iter().partition(is_broken);
     // The last changes say if the history is unavailable.
-    let attempts = last_attempts(request)?.unwrap_or_default();
+    let records = last_records(request)?.unwrap_or_default();
     Ok(html! {
         @if request.lacks_writer { (unknown()) }
         @else if sources.is_empty() { (nothing("No sources yet. Apply manifests, or follow a repository.")) }
         @else if !sources.iter().any(SourceView::is_followed) { (nothing("The server follows no source, so it does not know.")) }
         @else if broken.is_empty() { p { (badge(Tone::Good, "yes")) " All followed sources are in sync." } }
-        @for view in broken.iter().take(MOST_SOURCES) { (card(request, view, attempts.get(&view.name))) }
+        @for view in broken.iter().take(MOST_SOURCES) { (card(request, view, records.get(&view.name), false)) }
         @if broken.len() > MOST_SOURCES {
             p { a href=(request.to("sources")) { (broken.len() - MOST_SOURCES) " more that are not in sync" } }
         }
@@ -82,14 +99,12 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
                 @for view in synced.iter().take(MOST_SOURCES) {
                     li {
                         (source_link(request, &view.name)) " "
-                        @if request.lacks_writer {}
-                        @else if view.is_followed() { (badge(Tone::Good, view.state)) }
-                        @else { (badge(Tone::Neutral, "not followed")) }
-                        @let forge = request.forge(&view.name);
+                        @if !request.lacks_writer { (state_badge(request, view)) " " }
                         @if let Some(applied) = &view.last_applied {
-                            " " (commit(&applied.commit, &forge)) @if view.is_followed() { " synced " } @else { " applied " } (time(&applied.at, request.now))
+                            (commit(&applied.commit, &request.forge(&view.name)))
+                            @if view.is_followed() { " synced " } @else { " applied " } (time(&applied.at, request.now)) ". "
                         }
-                        @if let Some(attempt) = attempts.get(&view.name) { ", last change " (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
+                        @if let Some(last) = records.get(&view.name) { (last.shown(request, &view.name)) }
                     }
                 }
             }
@@ -98,11 +113,13 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
     })
 }
 
-/// The attempts of the last hour, and what has opened access since yesterday.
-fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
-    let since = |seconds: i64| request.now.as_second().saturating_sub(seconds);
-    let (an_hour_ago, yesterday) = (since(HOUR), since(DAY));
-    let mut headers: Vec<CommitHeader> = Vec::new();
+fn since(request: &PageRequest, seconds: i64) -> i64 {
+    request.now.as_second().saturating_sub(seconds)
+}
+
+/// The records of the last day, or the last ones, newest first; none if the history is unavailable.
+fn last_day(request: &PageRequest) -> Result<Option<Vec<CommitHeader>>, ApiError> {
+    let (mut headers, yesterday): (Vec<CommitHeader>, i64) = (Vec::new(), since(request, DAY));
     let end = search(request, &HistoryFilter::default(), u64::MAX, MOST_RECORDS, &mut |record| {
         if headers.len() >= FEWEST_ATTEMPTS && record.at.as_second() < yesterday {
             return ControlFlow::Break(());
@@ -110,42 +127,80 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
         headers.push(record);
         ControlFlow::Continue(())
     })?;
-    if end.is_none() {
-        return Ok(unavailable());
+    Ok(end.map(|_| headers))
+}
+
+fn entry(request: &PageRequest, header: &CommitHeader) -> Markup {
+    let item = HistoryItem::from_header(header, "", &request.snapshot);
+    revisions::entry(request, &item, TimelinePage::Overview)
+}
+
+/// What the revisions of the last day did to access.
+#[derive(Default)]
+struct Openings<'h> {
+    opened: Vec<&'h CommitHeader>,
+    /// Those that only made routes that nothing restricts.
+    open_routes: Vec<(u64, Arc<AccessEffect>)>,
+    /// How many were not compared, or only in part.
+    uncompared: usize,
+    /// Whether earlier ones were not read.
+    is_cut: bool,
+}
+
+impl<'h> Openings<'h> {
+    fn new(request: &PageRequest, records: &'h [CommitHeader]) -> Self {
+        let mut found = Self { is_cut: records.len() >= MOST_RECORDS as usize, ..Self::default() };
+        let yesterday = since(request, DAY);
+        for header in records.iter().filter(|header| header.at.as_second() >= yesterday && header.changed > 0) {
+            let Some(revision) = header.revision else { continue };
+            match compared_revision(Some(revision), header.changed).and_then(|revision| request.effect(revision)) {
+                Some(effect) if effect.opens() => found.opened.push(header),
+                Some(effect) => {
+                    found.uncompared += usize::from(effect.is_partial);
+                    if effect.is_new_and_open {
+                        found.open_routes.push((revision, effect));
+                    }
+                }
+                None => found.uncompared += 1,
+            }
+        }
+        found
     }
-    let is_recent = |(place, header): &(usize, &CommitHeader)| {
+
+    fn shown(&self, request: &PageRequest) -> Markup {
+        let Self { opened, open_routes, uncompared, is_cut } = self;
+        html! {
+            @if opened.is_empty() { (nothing("No change is known to have opened access.")) }
+            @else { ol.timeline { @for header in opened.iter().take(MOST_OPENINGS) { (entry(request, header)) } } }
+            (more(opened.len(), MOST_OPENINGS))
+            @if !open_routes.is_empty() {
+                ul.brief {
+                    @for (revision, effect) in open_routes.iter().take(MOST_ATTEMPTS) {
+                        li { (badge(Tone::Warning, "new open route")) " " (effect.open_routes) ", " (revision_link(request, "revision", *revision)) }
+                    }
+                }
+                (more(open_routes.len(), MOST_ATTEMPTS))
+            }
+            @if *uncompared > 0 { p { (badge(Tone::Neutral, "requests not compared")) " in " (number_of(*uncompared, "revision")) } }
+            @if *is_cut { p.nothing { "Only the last " (MOST_RECORDS) " attempts are looked at." } }
+        }
+    }
+}
+
+/// The attempts of the last hour.
+fn last_changes(request: &PageRequest, records: &[CommitHeader]) -> Markup {
+    let an_hour_ago = since(request, HOUR);
+    let is_shown = |(place, header): &(usize, &CommitHeader)| {
         *place < FEWEST_ATTEMPTS || *place < MOST_ATTEMPTS && header.at.as_second() >= an_hour_ago
     };
-    let recent = headers.iter().enumerate().take_while(is_recent).count();
-    let (recent, earlier) = headers.split_at(recent);
-    let hidden = earlier.iter().filter(|header| header.at.as_second() >= an_hour_ago).count();
-    let (mut openings, mut unknown): (Vec<&CommitHeader>, usize) = (Vec::new(), 0);
-    for header in earlier.iter().filter(|header| header.revision.is_some() && header.changed > 0) {
-        match compared_revision(header.revision, header.changed).and_then(|revision| request.effect(revision)) {
-            Some(effect) if effect.opens() => openings.push(header),
-            Some(_) => {}
-            None => unknown += 1,
-        }
-    }
-    let entry =
-        |header: &CommitHeader| revisions::entry(request, &HistoryItem::from_header(header, "", &request.snapshot));
-    Ok(html! {
-        @if recent.is_empty() { (nothing("Nothing has been applied yet.")) }
-        ol.timeline { @for header in recent { (entry(header)) } }
+    let shown = records.iter().enumerate().take_while(is_shown).count();
+    let hidden = records.iter().skip(shown).filter(|header| header.at.as_second() >= an_hour_ago).count();
+    html! {
+        @if shown == 0 { (nothing("Nothing has been applied yet.")) }
+        ol.timeline { @for header in records.iter().take(shown) { (entry(request, header)) } }
         @if hidden > 0 { p { "and " (hidden) " more in the last hour" } }
-        @if !openings.is_empty() {
-            h3 { "Opened access in the last 24 hours" }
-            ol.timeline { @for header in openings.iter().take(MOST_OPENINGS) { (entry(header)) } }
-            (more(openings.len(), MOST_OPENINGS))
-        }
-        @if unknown > 0 {
-            p.nothing { "What " (number_of(unknown, "earlier revision")) " of the last 24 hours did to access is not known yet." }
-        }
-        @if headers.len() >= MOST_RECORDS as usize {
-            p.nothing { "Only the last " (MOST_RECORDS) " attempts are looked at." }
-        }
         p { a href=(request.to("revisions")) { "All revisions" } }
-    })
+    }
 }
 
 fn expiring_soon(request: &PageRequest) -> Vec<Expiry> {

@@ -14,6 +14,7 @@ use crate::server::operations::history::document::HistoryItem;
 use crate::server::prelude::*;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, HistoryFilter, Outcome};
+use crate::syntax::text::beginning;
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render)
     .taking(&["source", "actor", "resource", "outcome", "before"])
@@ -25,6 +26,8 @@ const MOST_RECORDS: u64 = 5000;
 /// The commits on a page of the changes of resources, and the most resources of one that are shown.
 const COMMITS: usize = 10;
 const MOST_OF_COMMIT: usize = 10;
+/// The most characters of a message on the overview.
+const MOST_OF_MESSAGE: usize = 120;
 /// The choices of the filter by outcome.
 const OUTCOMES: [(&str, &str); 3] = [("", "All attempts"), ("applied", "Applied"), ("refused", "Refused and failed")];
 
@@ -63,7 +66,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (choice(request, "Outcome", "outcome", &OUTCOMES))
         }))
         @if end.is_none() { (unavailable()) }
-        @else if !items.is_empty() { (timeline(request, &items)) }
+        @else if !items.is_empty() { (timeline(request, &items, TimelinePage::Revisions)) }
         @else if request.is_selecting() { (nothing("No matching attempt.")) }
         @else { (nothing("Nothing has been applied yet.")) }
         (pager(request, "before", before == u64::MAX, next, "Older"))
@@ -112,17 +115,27 @@ pub(super) fn changes_of(request: &PageRequest, paths: &[String], what: &str) ->
     })
 }
 
+/// The page that a timeline is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimelinePage {
+    /// Only the beginning of a message is shown, with a link to the whole.
+    Overview,
+    /// The source has the name of the page.
+    Source,
+    Revisions,
+}
+
 /// A list of attempts, newest first.
-pub(super) fn timeline(request: &PageRequest, items: &[HistoryItem]) -> Markup {
+pub(super) fn timeline(request: &PageRequest, items: &[HistoryItem], on: TimelinePage) -> Markup {
     html! {
         ol.timeline {
-            @for item in items { (entry(request, item)) }
+            @for item in items { (entry(request, item, on)) }
         }
     }
 }
 
 /// An attempt in a timeline, with what it did to access.
-pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
+pub(super) fn entry(request: &PageRequest, item: &HistoryItem, on: TimelinePage) -> Markup {
     let (effect, access) = effect_of(request, item.revision, item.changed);
     let changed = effect.as_ref().map(|effect| effect.changed.as_str()).unwrap_or_default();
     let (class, tone) = match item.outcome.as_str() {
@@ -130,12 +143,19 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
         "applied" => ("attempt", Tone::Good),
         _ => ("attempt", Tone::Neutral),
     };
+    let outcome = badge(tone, &item.outcome);
+    let who = actor(item, on == TimelinePage::Source, &request.forge(&item.author.source));
+    let message = item.message.lines().collect::<Vec<_>>().join("; ");
+    let most = if on == TimelinePage::Overview { MOST_OF_MESSAGE } else { usize::MAX };
     html! {
         li class=(class) {
             p {
-                @match item.revision {
-                    Some(revision) => (revision_link(request, "Revision", revision)),
-                    None => (badge(tone, &item.outcome)),
+                @match (item.revision, item.id.parse::<u64>()) {
+                    (Some(revision), _) => (revision_link(request, "Revision", revision)),
+                    (None, Ok(position)) if on == TimelinePage::Overview => {
+                        a href={ (request.root) "revisions?before=" (position.saturating_add(1)) } { (outcome) }
+                    },
+                    _ => (outcome),
                 }
                 " · " (time(&item.created_at, request.now))
                 @if !changed.is_empty() { " · " (changed) }
@@ -143,8 +163,8 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
                 @else if item.revision.is_some() { " · no resource changed" }
                 " " (access)
             }
-            p { (actor(item, &request.forge(&item.author.source))) }
-            @if !item.message.is_empty() { p.message { (prose(&item.message)) } }
+            @if !who.0.is_empty() { p { (who) } }
+            @if !message.is_empty() { p.message { (prose(&beginning(&message, most))) } }
         }
     }
 }

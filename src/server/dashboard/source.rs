@@ -1,4 +1,4 @@
-//! One source: its state, findings, drift and last attempts.
+//! One source: its state, drift, last attempts and findings.
 
 use std::ops::ControlFlow;
 
@@ -7,15 +7,14 @@ use maud::{Markup, html};
 use super::actions::source_actions;
 use super::drift;
 use super::elements::{commit, counted, due, exact_time, facts, more, nothing, revision_link};
-use super::layout::prose;
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revisions::{search, timeline, unavailable};
-use super::sources::{card, finding, unknown};
+use super::revisions::{TimelinePage, search, timeline, unavailable};
+use super::sources::{card, findings, last_records, unknown};
 use crate::model::Author;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
-use crate::server::operations::sources::drift_view::{DriftRepair, held};
+use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::{SourceState, SourceView, SyncView};
 use crate::store::HistoryFilter;
@@ -33,25 +32,26 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let attempts = attempts(request, name)?;
     let lacks_history = attempts.is_none();
     let (attempts, applied) = attempts.unwrap_or_default();
-    let (forge, attempted) = (request.forge(name), source.attempted_commit().to_owned());
+    let records = last_records(request)?.unwrap_or_default();
+    let others = || source.diagnostics.iter().filter(|item| !drift::is_taking(item));
     let body = html! {
         @if request.lacks_writer { (unknown()) }
         (source_actions::links(request, &source))
         h2 { "State" }
-        (card(request, &source, attempts.iter().find(|attempt| attempt.author.by == "source")))
+        (card(request, &source, records.get(name), true))
         (location(request, &source, applied.as_ref()))
-        h2 { "Findings" }
-        @if request.lacks_writer { (unknown()) }
-        @else if source.diagnostics.is_empty() { (nothing("The last sync found nothing.")) }
-        @for item in &source.diagnostics { (finding(item, &attempted, &forge)) }
-        (more(source.diagnostics_omitted, 0))
         h2 { "Changed by hand" }
         (drift::of_source(request, &source))
         h2 { "Last attempts" }
         @if lacks_history { (unavailable()) }
         @else if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
-        (timeline(request, &attempts))
+        (timeline(request, &attempts, TimelinePage::Source))
         p { a href={ (request.root) "revisions?source=" (segment(name)) } { "All attempts of this source" } }
+        h2 { "Findings" }
+        @if request.lacks_writer { (unknown()) }
+        @else if others().next().is_none() { (nothing("The last sync found nothing else.")) }
+        (findings(others(), source.attempted_commit(), &request.forge(name)))
+        (more(source.diagnostics_omitted, 0))
     };
     Ok(PageContent { title: format!("Source {name}"), section: "Sources", body })
 }
@@ -95,7 +95,8 @@ fn location(request: &PageRequest, source: &SourceView, applied: Option<&History
                 "enforce" if source.state == SourceState::Synced && source.counts.drifted == 0 => {
                     "none; would be put back at the next sync"
                 },
-                "enforce" if source.drift_repair() == DriftRepair::ManifestsChanged => { (prose(&held())) },
+                // The state tells of the rollback.
+                "enforce" if source.drift_repair() == DriftRepair::ManifestsChanged => {},
                 "enforce" => { "put back: " (drift::when(request, &source.drift_repair(), source)) },
                 "warn" => "reported, and left as it is",
                 "off" => "left as it is",

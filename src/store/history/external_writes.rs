@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::blame::SetBy;
 use super::change_description::{OWNED_BY, digested};
 use crate::model::drift::{DriftFields, ExternalWrite, named_writer, writer};
-use crate::model::{AnyResource, Claim, Key, LazySpec, Snapshot};
+use crate::model::{AnyResource, Author, Claim, Key, LazySpec, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
 use crate::store::commit::record;
 use crate::store::engine::ResourceHistoryQuery;
@@ -200,7 +200,8 @@ fn written_by(
     let was_there = before.is_some() && owner.as_deref() != Some(source);
     let is_received = was_there && next.as_deref() == Some(source);
     let (by, by_name) = (writer(&header.author, state), named_writer(&header.author, state));
-    let write = ExternalWrite { before, after, owner, by, by_name, revision, at: header.at.to_string() };
+    let (by_rollback, at) = (matches!(header.author, Author::Rollback { .. }), header.at.to_string());
+    let write = ExternalWrite { before, after, owner, by, by_name, by_rollback, revision, at };
     (write, is_received)
 }
 
@@ -208,7 +209,7 @@ fn written_by(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{Author, HttpsEdge, Id, Kind, Operation};
+    use crate::model::{HttpsEdge, Id, Kind, Operation};
 
     fn key() -> Key {
         Key::new(Kind::HttpsEdge, Id::new("edghts_1"))

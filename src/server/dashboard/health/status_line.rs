@@ -5,8 +5,10 @@ use maud::{Markup, html};
 use super::invariants;
 use super::server_health::Readiness;
 use crate::server::dashboard::certificates::bare;
+use crate::server::dashboard::drift;
 use crate::server::dashboard::elements::{Tone, badge};
 use crate::server::dashboard::page::PageRequest;
+use crate::server::dashboard::sources::tone;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
@@ -14,11 +16,12 @@ use crate::server::telemetry::metrics::inventory::Expiry;
 /// A state: the section, how it looks, and a few words.
 type StatusPart = (&'static str, Tone, String);
 
-/// The states of the sources, certificates, gateways, invariants and the server. `soon` are the certificates that have expired or
-/// do so soon.
+/// The states of the sources, access, certificates, gateways, invariants and the server. So many changes `opened` access lately, and
+/// `soon` are the certificates that have expired or do so soon.
 pub(in crate::server::dashboard) fn status_line(
     request: &PageRequest,
     sources: &[SourceView],
+    opened: usize,
     soon: &[Expiry],
     readiness: &Readiness,
 ) -> Markup {
@@ -27,6 +30,9 @@ pub(in crate::server::dashboard) fn status_line(
     } else {
         of_sources(sources)
     };
+    if opened > 0 {
+        parts.push(("#opened", Tone::Bad, format!("{} opened access", number_of(opened, "change"))));
+    }
     parts.extend(of_invariants(request));
     parts.extend(of_certificates(request, soon));
     let behind = request.app.telemetry.gateways.all();
@@ -42,26 +48,35 @@ pub(in crate::server::dashboard) fn status_line(
 
 fn of_sources(sources: &[SourceView]) -> Vec<StatusPart> {
     let followed: Vec<&SourceView> = sources.iter().filter(|view| view.is_followed()).collect();
-    let count = |states: &[SourceState]| followed.iter().filter(|view| states.contains(&view.state)).count();
-    let live = count(&[SourceState::Synced, SourceState::Drifted]);
-    let suspended = count(&[SourceState::Suspended]);
-    let drifted: usize = followed.iter().map(|view| view.counts.drifted).sum();
-    let (tone, text) = match followed.len() {
-        0 => (Tone::Neutral, "no followed source".to_owned()),
-        all => {
-            let sound = if live == all { Tone::Good } else { Tone::Warning };
-            let tone = if live + suspended == all { sound } else { Tone::Bad };
-            (tone, format!("{live} of {} live", number_of(all, "source")))
-        }
+    let count = |state: SourceState| followed.iter().filter(|view| view.state == state).count();
+    let (live, all) = (count(SourceState::Synced), followed.len());
+    let sources_tone = if live == all {
+        Tone::Good
+    } else if followed.iter().any(|view| tone(view.state) == Tone::Bad) {
+        Tone::Bad
+    } else {
+        Tone::Warning
     };
-    let mut parts = vec![("#sources", tone, text)];
-    if suspended > 0 {
-        parts.push(("#sources", Tone::Warning, format!("{suspended} suspended")));
-    }
-    if drifted > 0 {
-        parts.push(("#drift", Tone::Warning, format!("{} changed by hand", number_of(drifted, "resource"))));
-    }
-    parts
+    let first = match all {
+        0 => (Tone::Neutral, "no followed source".to_owned()),
+        _ => (sources_tone, format!("{live} of {} live", number_of(all, "source"))),
+    };
+    let held = followed.iter().filter(|view| view.is_held()).count();
+    let by_hand: usize = sources.iter().map(drift::count).sum();
+    let told = [
+        ("#sources", count(SourceState::Suspended), "suspended"),
+        ("#sources", held, "held by a rollback"),
+        ("#drift", by_hand, "changed by hand"),
+    ];
+    let told = told.into_iter().filter(|(_, count, _)| *count > 0);
+    let told = told.map(|(to, count, words)| (to, Tone::Warning, format!("{count} {words}")));
+    std::iter::once(("#sources", first.0, first.1)).chain(told).collect()
+}
+
+/// Whether an invariant is refuted or not proven.
+pub(in crate::server::dashboard) fn lacks_proof(request: &PageRequest) -> bool {
+    let is_news = |(count, tone, _): (usize, Tone, &str)| count > 0 && matches!(tone, Tone::Bad | Tone::Warning);
+    invariants::counts(request).into_iter().any(is_news)
 }
 
 /// The answers about invariants. One that is about no request is no news.
