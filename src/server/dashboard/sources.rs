@@ -247,3 +247,29 @@ pub(super) fn place(item: &Item, commit: &str, forge: &ForgeLinks) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::format::json::Spot;
+
+    #[test]
+    fn findings_that_are_alike_have_their_help_once() {
+        let item = |message: String, help: &str| Item {
+            code: "unused-module-set".to_owned(),
+            severity: Severity::Warning,
+            message,
+            help: Some(help.to_owned()),
+            spot: Spot::default(),
+            related: Vec::new(),
+            invariant: None,
+        };
+        let alike = (0..8).map(|number| item(format!("no route uses set {number}"), "remove it"));
+        let items: Vec<Item> = alike.chain([item("no route uses `x`".to_owned(), "use it")]).collect();
+        let shown = findings(items.iter(), "", &ForgeLinks::default()).into_string();
+        assert_eq!((shown.matches("remove it").count(), shown.matches("no route uses").count()), (1, 9), "{shown}");
+        let (before, after) = shown.split_once("<summary>3 more</summary>").unwrap_or_default();
+        assert!(before.contains("8 findings") && before.contains("set 4") && after.contains("set 5"), "{shown}");
+        assert!(after.contains("use it") && !after.contains("1 finding"), "{shown}");
+    }
+}

@@ -11,6 +11,7 @@ pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod provider_sign_in;
 pub(crate) mod sessions;
+pub(crate) mod sources;
 
 use crate::support::server::{Answer, Server};
 

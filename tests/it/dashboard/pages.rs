@@ -294,14 +294,19 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
     let edges = server.call("GET", "/edges/https", None);
     let path = format!("/edges/https/{}", edges.str("/https_edges/0/id"));
     assert_eq!(server.call("PATCH", &path, Some(json!({"description": "by hand"}))).status, 200);
+    let link = format!("HttpsEdge <a href=\"../edges/{}\">store</a>", path.rsplit_once('/').unwrap().1);
+    let text = browser.page("/ui/sources/shop");
+    assert!(text.contains(&format!("<h3>{link}</h3>")) && text.contains("<code>/description</code> changed"), "{text}");
+    assert!(text.contains("<p>Declared <code>Shop</code> → now <code>by hand</code></p>"), "{text}");
+    assert!(text.contains("Put back at the next sync, "), "{text}");
+    // The overview has a line of it, and as many as its state says.
+    let text = browser.page("/ui/");
+    assert!(text.contains(&format!("<li>{}: <code>/description</code>", link.replace("../", "./"))), "{text}");
+    assert!(text.contains(">1 changed by hand<") && text.contains(">0 of 1 source live<"), "{text}");
+    assert!(!text.contains("Declared <code>") && !text.contains("Put back"), "{text}");
     for page in ["", "sources/shop"] {
         let text = browser.page(&format!("/ui/{page}"));
-        assert!(
-            text.contains("<h3>HttpsEdge store</h3>") && text.contains("<code>/description</code> changed"),
-            "{text}"
-        );
-        assert!(text.contains("<p>Declared <code>Shop</code> → now <code>by hand</code></p>"), "{text}");
-        assert!(text.contains("Put back at the next sync, ") && text.contains(">Drifted</span>"), "{text}");
+        assert!(text.contains(">Drifted</span>"), "{text}");
         assert!(
             !text.contains("Nobody has")
                 && !text.contains("Nothing was changed")
@@ -435,10 +440,15 @@ fn what_opened_access_is_told_in_every_list_and_on_the_overview_after_many_chang
     }
     let browser = Browser::signed_in(&server, &server.viewer);
     let overview = browser.page("/ui/");
-    let (recent, openings) = overview.split_once("Opened access in the last 24 hours").unwrap();
+    let (openings, recent) = overview.split_once("What changed last?").unwrap();
     assert!(!recent.contains("opens access") && recent.matches("<li class=\"attempt\">").count() == 10, "{recent}");
     assert!(recent.contains(" more in the last hour"), "{recent}");
     assert!(recent.contains("HttpsEdge edghts_") && recent.contains(" created"), "{recent}");
+    assert!(
+        openings.contains("<a href=\"#opened\"><span class=\"badge bad\">1 change opened access</span></a>"),
+        "{openings}"
+    );
+    let (_, openings) = openings.split_once("Opened access in the last 24 hours").unwrap();
     let link = format!("revisions/{opened}\"");
     assert!(openings.contains(&link) && openings.contains("opens access: without webhook_verification"), "{openings}");
     assert!(openings.contains(&format!("HttpsEdgeRoute {edge}/{route}")), "{openings}");
