@@ -139,7 +139,7 @@ fn entry(request: &PageRequest, header: &CommitHeader) -> Markup {
 #[derive(Default)]
 struct Openings<'h> {
     opened: Vec<&'h CommitHeader>,
-    /// Those that only made routes that nothing restricts.
+    /// Changes that only made routes that nothing restricts.
     open_routes: Vec<(u64, Arc<AccessEffect>)>,
     /// How many were not compared, or only in part.
     uncompared: usize,
