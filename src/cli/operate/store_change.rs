@@ -9,7 +9,7 @@ use crate::cli::manifests::reconcile::carry_out;
 use crate::cli::target::{AppliedPlan, RequestEffect, foreign_response, to_report};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::reconcile::run::planned_change::PlannedChange;
-use crate::server::operations::planned_change::{ChangeRun, REFUSED};
+use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::whoami;
 use crate::store::{Attempt, Outcome};
 
@@ -108,14 +108,13 @@ impl<C: StoreChange> ChangeTarget<C> {
         let ChangeOptions { dry_run, behaviour, detailed_exitcode, output, .. } = options;
         let unchanged = (!dry_run).then_some(C::UNCHANGED);
         let mut report = self.propose(change, *behaviour, output.detail())?;
-        let is_of_plan = !report.refusals.is_empty();
         report.refusals.extend(refusal);
         let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
         // "No changes" would contradict the errors.
         if !is_empty || report.refusals.is_empty() {
             output.announce(&report).inspect_err(|_| unchanged.into_iter().for_each(say))?;
         }
-        let decided = self.decide(change, &report, *dry_run, is_of_plan).and_then(|()| match (*dry_run, is_empty) {
+        let decided = self.decide(change, &report, *dry_run).and_then(|()| match (*dry_run, is_empty) {
             (true, false) if *detailed_exitcode => Ok(Some(Exit::Pending)),
             (true, _) => Ok(Some(Exit::Done)),
             (false, true) if !report.hides_secrets() => Ok(Some(Exit::Done)),
@@ -128,15 +127,15 @@ impl<C: StoreChange> ChangeTarget<C> {
         Ok(exit)
     }
 
-    /// Fails if a plan has errors or refusals, which the report has. `is_of_plan` if not only the command refuses it.
-    fn decide(&self, change: &C, report: &Report, dry_run: bool, is_of_plan: bool) -> Result<(), Failure> {
+    /// Fails if a plan has errors or refusals, which the report has.
+    fn decide(&self, change: &C, report: &Report, dry_run: bool) -> Result<(), Failure> {
         if report.has_errors() {
             return Err(Failure::new(Vec::new(), Exit::Error));
         }
         let Some(first) = report.refusals.first() else { return Ok(()) };
         if !dry_run {
             self.check_role()?;
-            self.refuse(change, first, is_of_plan);
+            self.refuse(change, first);
         }
         diagnostics::diagnostics(&report.refusals);
         Err(Failure::new(Vec::new(), Self::exit_of(&report.refusals)))
@@ -207,17 +206,11 @@ impl<C: StoreChange> ChangeTarget<C> {
         Err(Diagnostic::error(Code::Forbidden, message).help(help).into())
     }
 
-    /// Records in the history why the proposal is not applied.
-    fn refuse(&self, change: &C, reason: &Diagnostic, is_of_plan: bool) {
-        // The command has failed already; a failure to record that must not hide the reason.
-        match self {
-            ChangeTarget::Store { store, .. } => {
-                let _ = store.note(Attempt::new(change.author()), Outcome::Refused, reason.on_one_line());
-            }
-            ChangeTarget::Server { client, .. } if is_of_plan => {
-                let _ = send(client, change, false, Some(REFUSED.to_owned()));
-            }
-            ChangeTarget::Server { .. } => {}
+    /// Records in the history of a local store why the proposal is not applied. A server records no dry run.
+    fn refuse(&self, change: &C, reason: &Diagnostic) {
+        if let ChangeTarget::Store { store, .. } = self {
+            // The command has failed already; a failure to record that must not hide the reason.
+            let _ = store.note(Attempt::new(change.author()), Outcome::Refused, reason.on_one_line());
         }
     }
 }

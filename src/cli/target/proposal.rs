@@ -64,6 +64,6 @@ pub(crate) trait Target {
     /// Applies the last proposal. `hid_secrets` if it was shown without secrets.
     fn apply(&mut self, hid_secrets: bool) -> Result<AppliedPlan, Failure>;
 
-    /// Records in the history why the proposal is not applied.
-    fn refuse(&mut self, reason: &Diagnostic);
+    /// Records in the history of a local store why the proposal is not applied. A server records no dry run.
+    fn refuse(&mut self, _reason: &Diagnostic) {}
 }

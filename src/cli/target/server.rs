@@ -23,7 +23,6 @@ use crate::plan::{Effect, SavedPlan};
 use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;
-use crate::server::operations::planned_change::REFUSED;
 use crate::server::operations::reconciliation::wire::{
     FOLLOWED_HELP, ReconciliationRequest, ReconciliationRun, followed_message,
 };
@@ -48,8 +47,6 @@ struct LastProposal {
     outcome: String,
     /// The plan as it was shown, to say how another one differs.
     shown: Option<SavedPlan>,
-    /// Whether the server would not apply it.
-    is_refused: bool,
 }
 
 impl ServerTarget {
@@ -194,8 +191,7 @@ impl ServerTarget {
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
         let ReconciliationRun { outcome, left_out, saved_plan: saved, traced, routing, .. } = run;
-        let is_refused = report.plan.is_none() || !report.refusals.is_empty();
-        self.proposed = Some(LastProposal { files, keys, outcome, shown: saved.clone(), is_refused });
+        self.proposed = Some(LastProposal { files, keys, outcome, shown: saved.clone() });
         Proposal { report, left_out, saved, unwritable, traced, routing }
     }
 
@@ -327,13 +323,5 @@ impl Target for ServerTarget {
             // Keep the token files: their keys may exist by now.
             Err(error @ SendError::Unknown(..)) => Err(error.failure(SEE_PLAN)),
         }
-    }
-
-    /// The server has recorded nothing of the dry run. It finds the reason itself.
-    fn refuse(&mut self, _reason: &Diagnostic) {
-        let Some(mut proposed) = self.proposed.take().filter(|it| it.is_refused) else { return };
-        let request = ReconciliationRequest { dry_run: false, expect: Some(REFUSED.to_owned()), ..self.request() };
-        // The run has failed already; a failure to record that must not hide the reason.
-        let _ = self.exchange(request, &mut proposed.files, "Recording");
     }
 }

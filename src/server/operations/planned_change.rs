@@ -142,12 +142,7 @@ impl ChangeRequest<'_> {
     }
 }
 
-/// The `expect` of a client that was refused in its dry run: it has the refusal recorded. No plan has this outcome, so nothing is
-/// applied.
-pub(crate) const REFUSED: &str = "refused";
-
-/// Whether a plan is the one that the client expects. Whoever asks refuses a plan with refusals, too. `masked` is the same plan
-/// without secrets, if that is what was reviewed.
+/// Whether a plan is the one that the client expects. `masked` is the same plan without secrets, if that is what was reviewed.
 pub(super) fn is_expected(
     expect: Option<&str>,
     planned: &PlanResult,
@@ -155,9 +150,6 @@ pub(super) fn is_expected(
     outcome: impl Fn(&PlanResult, Secrets<'static>) -> Result<String, JsonError>,
 ) -> Result<bool, JsonError> {
     let Some(expect) = expect else { return Ok(true) };
-    if expect == REFUSED {
-        return Ok(planned.plan.as_ref().is_some_and(|plan| !plan.refusals.is_empty()));
-    }
     let is_reviewed = masked.is_none_or(|masked| {
         let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
         plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))

@@ -72,7 +72,6 @@ pub(crate) struct ReconciliationRequest {
     pub certificate_expiry_days: Option<u32>,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Omit it to apply any plan. If the reviewer did
     /// not see the secrets of the source, it begins with `masked:`; a dry run with it returns the plan in the same form.
-    /// `refused` applies no plan: it records in the history why the plan is refused, which a dry run does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
     /// The SHA-256 of the secret part of each new API key's token, in hexadecimal, by key ID. A token is `ew_`, the ID,
