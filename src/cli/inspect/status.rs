@@ -8,7 +8,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::durations::duration;
 use crate::cli::output::list::ListFormat;
 use crate::cli::output::print_coloured;
-use crate::cli::target::undo_arguments;
+use crate::cli::target::before_rollback;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use text::text;
 
@@ -78,8 +78,8 @@ impl Args {
             ListFormat::Table | ListFormat::Wide => {
                 let held = list.sources.iter().filter(|source| source.is_held());
                 let held: BTreeSet<&str> = held.map(|source| source.name.as_str()).collect();
-                let undo = undo_arguments(&client, &held);
-                let mut shown = text(&list.sources, now, self.format == ListFormat::Wide, &undo);
+                let before = before_rollback(&client, &held);
+                let mut shown = text(&list.sources, now, self.format == ListFormat::Wide, &before);
                 for note in client.notes_on_store() {
                     shown += &format!("\nserver: {}\n", escaped(&note));
                 }

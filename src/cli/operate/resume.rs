@@ -56,7 +56,7 @@ impl Args {
         match was_suspended {
             true => say(&format!("Resumed source {}.", self.source)),
             false if self.accept_commit.is_none() && is_held => {
-                say(&format!("Source {} was not suspended. Its manifests are {}.", self.source, held()));
+                say(&format!("Source {} was not suspended. Its manifests are {}.", self.source, held(&self.source)));
             }
             false if self.accept_commit.is_none() => say(&format!("Source {} was not suspended.", self.source)),
             false => {}

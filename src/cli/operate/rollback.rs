@@ -6,6 +6,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::prompt::{self, Confirmation};
 use crate::reconcile::run::rollback::Rollback;
 use crate::server::operations::rollback::RollbackRequest;
+use crate::syntax::text::shell_word;
 
 /// Bring back the state of an earlier revision as a new one.
 ///
@@ -60,7 +61,7 @@ impl StoreChange for RollbackRequest {
     fn remarks(&self, applied: u64) -> Vec<String> {
         let before = applied.saturating_sub(1);
         // Without it, the command would also undo what other sources have changed.
-        let source = self.source().map(|source| format!(" --source {}", printable(source)));
+        let source = self.source().map(|source| format!(" --source {}", shell_word(source)));
         let source = source.unwrap_or_default();
         vec![
             "Sources that a server follows do not apply the undone manifests again until they change; for others, your next \

@@ -34,8 +34,8 @@ pub(crate) fn get_entry(client: &ApiClient, revision: u64) -> Result<HistoryEntr
     client.get(&format!("{PATH}/{revision}"))
 }
 
-/// The arguments of `rollback` that undo the last rollback of each of these sources, as far as the newest records have one.
-pub(crate) fn undo_arguments(client: &ApiClient, sources: &BTreeSet<&str>) -> BTreeMap<String, String> {
+/// The revision before the last rollback of each of these sources, as far as the newest records have one.
+pub(crate) fn before_rollback(client: &ApiClient, sources: &BTreeSet<&str>) -> BTreeMap<String, u64> {
     let (mut found, mut read) = (BTreeMap::new(), 0);
     if sources.is_empty() {
         return found;
@@ -43,10 +43,10 @@ pub(crate) fn undo_arguments(client: &ApiClient, sources: &BTreeSet<&str>) -> BT
     let visited = each_record(client, &HistoryFilter::default(), None, LARGEST_PAGE, &mut |item| {
         read += 1;
         if let (Some(made), Some(_)) = (item.revision, item.author.rollback_to) {
-            let (before, of) = (made.saturating_sub(1), item.author.source.as_str());
-            let only = if of.is_empty() { String::new() } else { format!(" --source {of}") };
+            // A rollback of everything has no source.
+            let of = item.author.source.as_str();
             for source in sources.iter().filter(|source| of.is_empty() || of == **source) {
-                found.entry((*source).to_owned()).or_insert_with(|| format!("{before}{only}"));
+                found.entry((*source).to_owned()).or_insert(made.saturating_sub(1));
             }
         }
         let is_done = found.len() == sources.len() || read == LARGEST_PAGE;

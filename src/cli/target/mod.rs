@@ -29,7 +29,7 @@ pub(super) use api_response::RequestEffect;
 pub(super) use client::{ApiClient, parse_server_url};
 pub(super) use credentials::{Credentials, TOKEN};
 pub(super) use error_response::foreign_response;
-pub(super) use history::{each_record, get_entry, to_change, to_record, undo_arguments};
+pub(super) use history::{before_rollback, each_record, get_entry, to_change, to_record};
 pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
 pub(super) use proposal::{AppliedPlan, PlanFile, Proposal, Target};
 pub(super) use server::{ServerTarget, to_report};

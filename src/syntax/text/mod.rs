@@ -146,6 +146,16 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A word in a command that a message shows, quoted for a shell if it needs that, and [`escaped`].
+pub(crate) fn shell_word(word: &str) -> String {
+    let word = escaped(word);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Like [`escaped`], for a text of several lines.
 pub(crate) fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
@@ -223,6 +233,20 @@ mod tests {
         let long = "ü".repeat(1000);
         assert_eq!(escaped(&long), long);
         assert_eq!(escaped_lines("a\tb\nc\r"), "a\\tb\nc\\r");
+    }
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        for (word, expected) in [
+            ("shop", "shop"),
+            ("team-a/shop.v2", "team-a/shop.v2"),
+            ("my shop", "'my shop'"),
+            ("it's", r"'it'\''s'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), expected);
+        }
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync
     ] {
         let run = client(&folder, &serve, command);
         assert_eq!((run.all().matches("held").count(), run.all().contains(held)), (1, true), "{}", run.all());
-        let undo = format!("undo the rollback: `edgewright rollback --to{undo}");
+        let undo = format!("undo the rollback: `edgewright rollback --source default --to{undo}");
         assert!(run.all().contains(&undo), "{}", run.all());
     }
     // The revert declares what the rollback has brought back: there is nothing to change.

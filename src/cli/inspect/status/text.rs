@@ -19,9 +19,9 @@ const MOST_SHOWN: usize = 10;
 /// The most places of a diagnostic that are shown beside its own.
 const MOST_RELATED: usize = 3;
 
-/// A table of the sources, the reasons of those that are not synced, and the warnings of the others. `undo` has the arguments that
-/// undo the rollbacks of sources, as far as they are known.
-pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool, undo: &BTreeMap<String, String>) -> String {
+/// A table of the sources, the reasons of those that are not synced, and the warnings of the others. `before` has the
+/// revisions before the rollbacks of sources, as far as they are known.
+pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool, before: &BTreeMap<String, u64>) -> String {
     if sources.is_empty() {
         return "The server follows no sources.\n".to_owned();
     }
@@ -52,7 +52,7 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool, undo: 
             let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
         }
         if source.is_held() {
-            let undo = undo_rollback(undo.get(&source.name).map(String::as_str));
+            let undo = undo_rollback(&source.name, before.get(&source.name).copied());
             let _ = writeln!(out, "  {}", escaped(&undo));
         } else if !source.drifted.is_empty() {
             let _ = writeln!(out, "  {}", escaped(&source.drift_repair().sentences()));

@@ -7,20 +7,20 @@ use crate::reconcile::sources::recent_drift::KnownDrift;
 use crate::reconcile::sync_loop::condition::{Reason, Status};
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::prelude::*;
-
-/// Why a source does not apply the manifests that a rollback undid.
-const HELD: &str = "held by a rollback: applied again when the manifests change";
+use crate::syntax::text::shell_word;
 
 /// Why a source does not apply the manifests that a rollback undid, and how it does.
-pub(crate) fn held() -> String {
-    format!("{HELD}. {}", undo_rollback(None))
+pub(crate) fn held(source: &str) -> String {
+    format!("held by a rollback: applied again when the manifests change. {}", undo_rollback(source, None))
 }
 
-/// How a source applies the manifests that a rollback undid. `before` has the arguments for the revision before it, if it is known.
-pub(crate) fn undo_rollback(before: Option<&str>) -> String {
-    let undo = "To apply them now, undo the rollback: `edgewright rollback --to";
+/// How a source applies the manifests that a rollback undid. `before` is the revision before it, if it is known. Only the source is rolled
+/// back, because what other sources have changed since stays, even if the rollback was of everything.
+pub(crate) fn undo_rollback(source: &str, before: Option<u64>) -> String {
+    let undo =
+        format!("To apply them now, undo the rollback: `edgewright rollback --source {} --to", shell_word(source));
     match before {
-        Some(arguments) => format!("{undo} {arguments}`"),
+        Some(revision) => format!("{undo} {revision}`"),
         None => format!("{undo}` the revision before it"),
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Display for DriftRepair<'_> {
             DriftRepair::Fixed(_) => write!(f, "once the source is valid again"),
             DriftRepair::Resumed("") => write!(f, "when the source is resumed"),
             DriftRepair::Resumed(until) => write!(f, "when the suspension ends, {until}"),
-            DriftRepair::ManifestsChanged => f.write_str(&held()),
+            DriftRepair::ManifestsChanged => write!(f, "when the manifests change"),
             DriftRepair::Unblocked(message) => write!(f, "not for now: {message}"),
             DriftRepair::Reported | DriftRepair::Never => write!(f, "not by the source"),
         }
@@ -76,7 +76,6 @@ impl DriftRepair<'_> {
             }
             DriftRepair::Never => "It stays until somebody changes it back, or the manifests.".to_owned(),
             DriftRepair::Unblocked(message) => format!("Not put back for now: {message}."),
-            DriftRepair::ManifestsChanged => format!("The manifests are {}.", held()),
             repair => format!("Put back {repair}."),
         }
     }
