@@ -80,7 +80,7 @@ impl Args {
                 let held: BTreeSet<&str> = held.map(|source| source.name.as_str()).collect();
                 let before = before_rollback(&client, &held);
                 let mut shown = text(&list.sources, now, self.format == ListFormat::Wide, &before);
-                for note in client.notes_on_store() {
+                for note in client.notes_on_server() {
                     shown += &format!("\nserver: {}\n", escaped(&note));
                 }
                 print_coloured(&shown)?;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::error_response::{ErrorResponse, foreign_response};
 use crate::cli::prelude::*;
+use crate::server::operations::ready::lines_about_server;
 
 /// The end of the message for a change whose outcome nobody knows.
 const UNKNOWN: &str = "the change may have been made";
@@ -61,14 +62,11 @@ impl ApiResponse {
         self.error.as_ref().is_some_and(|error| error.rejects_field(is_it))
     }
 
-    /// What `/readyz` says about the store, and not about sources.
-    pub(super) fn notes_on_store(&self) -> Vec<String> {
+    /// What `/readyz` says about the server and its store, and not about sources.
+    pub(super) fn notes_on_server(&self) -> Vec<String> {
         let body = str::from_utf8(&self.body).unwrap_or_default();
-        let said = self.error.as_ref().map_or(body.strip_prefix("ready\n").unwrap_or_default(), ErrorResponse::message);
-        let is_note = |line: &&str| {
-            line.starts_with("following: ") || [" the store", " the database"].iter().any(|about| line.contains(about))
-        };
-        said.lines().filter(is_note).map(str::to_owned).collect()
+        let said = self.error.as_ref().map_or(body, ErrorResponse::message);
+        lines_about_server(said).into_iter().map(str::to_owned).collect()
     }
 
     /// The failure for a response that is no success.

@@ -135,9 +135,9 @@ impl ApiClient {
     }
 
     /// What the server says of itself and its store, which other servers may write to; nothing if it says nothing.
-    pub(crate) fn notes_on_store(&self) -> Vec<String> {
+    pub(crate) fn notes_on_server(&self) -> Vec<String> {
         let sent = self.send(&Method::GET, &self.address("/readyz"), None, RequestEffect::None);
-        sent.map_or_else(|_| Vec::new(), |response| response.notes_on_store())
+        sent.map_or_else(|_| Vec::new(), |response| response.notes_on_server())
     }
 
     /// Gets a path, and gives the body to `sink` as it arrives. It can take as long as it needs.

@@ -1,5 +1,6 @@
 //! `/readyz`: whether a load balancer should send requests to this server (D52).
 
+use crate::reconcile::sync_loop::condition::Status;
 use crate::reconcile::sync_loop::health::Verdict;
 use crate::server::handler_prelude::*;
 use crate::server::telemetry::request_labels::READY;
@@ -16,12 +17,21 @@ async fn get(State(state): State<AppState>) -> Response {
     let found = tokio::task::spawn_blocking(move || readiness(&state)).await;
     match found.unwrap_or_else(|_| Err("the server is stopping".to_owned())) {
         Ok(warnings) => {
-            let lines = [vec!["ready".to_owned()], warnings].concat();
-            format!("{}\n", lines.join("\n")).into_response()
+            let lines = warnings.into_iter().map(|warning| format!("{warning}\n"));
+            (READY_LINE.to_owned() + &lines.collect::<String>()).into_response()
         }
-        Err(reason) => ApiError::with_code(Code::Unavailable, format!("not ready: {reason}")).into_response(),
+        Err(reason) => ApiError::with_code(Code::Unavailable, format!("{NOT_READY}{reason}")).into_response(),
     }
 }
+
+/// The first line of a response with 200.
+const READY_LINE: &str = "ready\n";
+/// The beginning of the message of one with 503.
+const NOT_READY: &str = "not ready: ";
+/// The beginning of a line that needs attention.
+const WARNING: &str = "warning: ";
+/// The beginning of what is said of one of several sources.
+const NAMED_SOURCE: &str = "source `";
 
 /// The time without an answer of the database after which what is served may be an old state.
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
@@ -40,6 +50,22 @@ pub(crate) fn readiness(app: &AppState) -> Result<Vec<String>, String> {
     warnings.extend(store_warnings(store, followed.as_ref()));
     warnings.extend(file_warnings(app).map(str::to_owned));
     if missing.is_empty() { Ok(warnings) } else { Err(missing.join("; ")) }
+}
+
+/// What a body with 200 or the message of one with 503 says about the server and its store: all but the states of sources. Nothing
+/// if it is no answer of this endpoint.
+pub(crate) fn lines_about_server(said: &str) -> Vec<&str> {
+    let reason = said.strip_prefix(NOT_READY).filter(|reason| !is_state_of_source(reason));
+    let warnings = said.strip_prefix(READY_LINE).unwrap_or_default().lines();
+    let about_server = |line: &&str| !line.strip_prefix(WARNING).is_some_and(is_state_of_source);
+    reason.map(|_| said).into_iter().chain(warnings.filter(about_server)).collect()
+}
+
+/// Whether a text is what [`check_sources`] says of the state of a source.
+fn is_state_of_source(said: &str) -> bool {
+    let status = said.split_once(" (").map_or("", |(status, _)| status);
+    let statuses = [Status::Synced, Status::OutOfSync, Status::Unknown];
+    said.starts_with(NAMED_SOURCE) || statuses.iter().any(|it| it.to_string() == status)
 }
 
 /// Tries whether the store can be written to, and returns why not.
@@ -65,10 +91,10 @@ fn check_sources(registry: &SourceRegistry) -> (Vec<String>, Vec<String>) {
     // One source needs no name.
     let several = all.len() > 1;
     for handle in all.iter() {
-        let named = |state: String| if several { format!("source `{}`: {state}", handle.source) } else { state };
+        let named = |state: String| if several { format!("{NAMED_SOURCE}{}`: {state}", handle.source) } else { state };
         match handle.health.verdict() {
             Verdict::Ready => {}
-            Verdict::Degraded(state) => warnings.push(format!("warning: {}", escaped(&named(state)))),
+            Verdict::Degraded(state) => warnings.push(format!("{WARNING}{}", escaped(&named(state)))),
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
@@ -93,8 +119,8 @@ fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> Vec<Strin
             "local copy: the database does not answer; revision {revision} is served from the local copy since {since}"
         ));
     } else if let Some(writer) = followed {
-        let name = writer.url.as_deref().map_or("another server".into(), escaped);
-        warnings.push(format!("following: {name} writes to the store"));
+        // Its URL is not for those who have no token.
+        warnings.push("following: another server writes to the store".to_owned());
         if let Some(gone) = writer.gone_since.filter(|gone| gone.elapsed() > LONGEST_SILENCE) {
             let seconds = gone.elapsed().as_secs();
             warnings.push(format!(
@@ -129,4 +155,25 @@ fn file_warnings(app: &AppState) -> impl Iterator<Item = &'static str> {
         (log, "warning: cannot write the security log, and its events are lost; see the server log"),
     ];
     all.into_iter().filter_map(|(applies, warning)| applies.then_some(warning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_the_server_is_told_from_the_states_of_sources() {
+        let follows = "following: another server writes to the store";
+        let gone = "warning: that server is gone for 9 s, and this one cannot take its place; see the server log";
+        let files = "warning: the configuration file is not applied; see the server log";
+        let one = "warning: OutOfSync (Failed): cannot write to the store";
+        let several = "warning: source `the database`: Unknown (Starting): the first sync has not finished";
+        let body = ["ready", one, several, follows, gone, files, ""].join("\n");
+        assert_eq!(lines_about_server(&body), [follows, gone, files]);
+        let unwritable = "not ready: cannot write to the store; see the server log";
+        assert_eq!(lines_about_server(unwritable), [unwritable]);
+        for silent in ["ready\n", "not ready: OutOfSync (Invalid): 1 error", "not ready: source `a`: b", "Not found"] {
+            assert!(lines_about_server(silent).is_empty(), "{silent}");
+        }
+    }
 }
