@@ -109,24 +109,39 @@ pub(crate) fn with_usage_of(
     let lacks_usage = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::Usage).is_none();
     if error.kind() == ErrorKind::MissingRequiredArgument || misleads(&error) || lacks_usage {
         program.build();
-        for argument in arguments.skip(1) {
-            let Some(nested) = program.find_subcommand(argument) else { break };
-            program = nested.clone();
-        }
+        let arguments: Vec<OsString> = arguments.collect();
+        program = named_command(&program, &arguments).clone();
         error.insert(ContextKind::Usage, ContextValue::StyledStr(program.render_usage()));
     }
     error
 }
 
-/// The error for a value of `--prune` that follows it after a space: it would be read as a path of manifests. Takes the arguments of
-/// the process.
-pub(crate) fn separate_value(command: &Command, arguments: impl Iterator<Item = OsString>) -> Option<Error> {
+/// The command, perhaps below others, that the arguments of the process name.
+fn named_command<'c>(program: &'c Command, arguments: &[OsString]) -> &'c Command {
+    let mut command = program;
+    for argument in arguments.iter().skip(1) {
+        let Some(nested) = command.find_subcommand(argument) else { break };
+        command = nested;
+    }
+    command
+}
+
+/// The error for a value that follows its option after a space, although it can be left out: it would be read as a path of manifests.
+/// Takes the arguments of the process.
+pub(crate) fn separate_value(program: &Command, arguments: impl Iterator<Item = OsString>) -> Option<Error> {
     let arguments: Vec<OsString> = arguments.take_while(|argument| argument != "--").collect();
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+        return None;
+    }
+    let command = named_command(program, &arguments);
+    let has = |option: &str| command.get_arguments().any(|it| it.get_long() == option.strip_prefix("--"));
+    let is_optional = |name: &OsString| OPTIONAL_VALUES.iter().any(|&(option, _)| name == option && has(option));
+    let is_answer = |value: &&str| ANSWERS.iter().any(|answer| answer.eq_ignore_ascii_case(value));
     let value = arguments.windows(2).find_map(|pair| match pair {
-        [name, value] if name == "--prune" => value.to_str().filter(|value| ANSWERS.contains(value)),
+        [name, value] if is_optional(name) => value.to_str().filter(is_answer),
         _ => None,
     })?;
-    let mut error = Error::new(ErrorKind::UnknownArgument).with_cmd(command);
+    let mut error = Error::new(ErrorKind::UnknownArgument).with_cmd(program);
     error.insert(ContextKind::InvalidArg, ContextValue::String(value.to_owned()));
     Some(error)
 }
@@ -351,10 +366,13 @@ mod tests {
     fn a_value_of_prune_after_a_space_is_no_path() {
         let prune = Arg::new("prune").long("prune").num_args(0..=1).require_equals(true);
         let plan = Command::new("plan").arg(prune).arg(Arg::new("path").num_args(1..));
-        let program = Command::new("edgewright").subcommand(plan);
+        let program = Command::new("edgewright").subcommands([plan, Command::new("fmt").arg(Arg::new("path"))]);
         for (line, is_refused) in [
             ("plan m --prune no", true),
             ("plan --prune false m", true),
+            ("plan --prune False m", true),
+            ("fmt --prune no", false),
+            ("plan --help --prune no", false),
             ("plan --prune m", false),
             ("plan --prune=false no", false),
             ("plan m -- --prune no", false),
