@@ -64,9 +64,13 @@ pub(crate) fn noted(mut response: Response, note: impl Into<Option<SecurityNote>
     response
 }
 
-/// Adds a warning header for each warning. Characters that a header cannot have are escaped.
+/// Adds a warning header for each warning. Characters that a header cannot have are escaped, except the mark of a shortened text.
 pub(crate) fn warn(response: &mut Response, warnings: &[String]) {
-    let in_header = |c: char| if matches!(c, ' '..='~') { c.to_string() } else { c.escape_unicode().to_string() };
+    let in_header = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        '…' => "...".to_owned(),
+        _ => c.escape_unicode().to_string(),
+    };
     let values = warnings.iter().map(|warning| warning.chars().map(in_header).collect::<String>());
     for value in values.filter_map(|text| HeaderValue::try_from(text).ok()) {
         response.headers_mut().append(WARNING, value);

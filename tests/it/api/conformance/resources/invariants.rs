@@ -99,12 +99,12 @@ fn policy_row() -> Row {
         let policies = json!({"inbound": [{"expressions": ["req.Method == 'GET'"], "actions": [{"type": action}]}]});
         json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}, "policies": policies})
     };
-    let depends = "this may break the invariant `{inv}` (Staff only\\u{2026}): `GET https://wiki.d{n}.example.com/` depends on the effect \
-                   of `policies`";
+    let depends = "this may break the invariant `{inv}` (Staff only... \\u{fc}): `GET https://wiki.d{n}.example.com/` depends on the \
+                   effect of `policies`";
     row("a policy that may refuse people leaves a doubt, which the response tells, and no other one does")
         .send(
             "POST /invariants",
-            json!({"description": "Staff only…", "scope": {"hosts": ["*.d{n}.example.com"]}, "requires_any": ["oidc"]}),
+            json!({"description": "Staff only… ü", "scope": {"hosts": ["*.d{n}.example.com"]}, "requires_any": ["oidc"]}),
         )
         .succeeds(201)
         .keep("inv", "/id")
