@@ -250,10 +250,12 @@ pub(crate) fn is_dirty(commit: &str) -> bool {
     commit.ends_with(DIRTY)
 }
 
-/// The first digits of a commit, and the suffix of uncommitted changes.
+/// The first digits of a commit, and the suffix of uncommitted changes. Whatever else a client has stated is whole.
 pub(crate) fn short_commit(commit: &str) -> String {
     let (id, suffix) = commit.strip_suffix(DIRTY).map_or((commit, ""), |id| (id, DIRTY));
-    id.chars().take(SHORT_COMMIT).chain(suffix.chars()).collect()
+    let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let short = id.get(..SHORT_COMMIT).filter(|_| is_id).unwrap_or(id);
+    format!("{short}{suffix}")
 }
 
 #[cfg(test)]
@@ -288,6 +290,7 @@ mod tests {
     fn a_short_commit_keeps_the_mark_of_uncommitted_changes() {
         let commits = ["4f2a9c51d0b7e386", "4f2a9c51d0b7e386-dirty", "4f2a-dirty", ""];
         assert_eq!(commits.map(short_commit), ["4f2a9c51", "4f2a9c51-dirty", "4f2a-dirty", ""]);
+        assert_eq!(["release-2026-11", "v2-dirty"].map(short_commit), ["release-2026-11", "v2-dirty"]);
     }
 
     #[test]
