@@ -1,4 +1,5 @@
-//! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways.
+//! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways; and the one
+//! parser for the URLs of servers.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -142,7 +143,8 @@ pub(crate) fn is_unknown_issuer(error: &Error) -> bool {
     matches!(error, Error::Io(error) if tls_error(error) == Some(&unknown))
 }
 
-/// Parses the URL of a server, or says what is wrong with it. Which schemes it can have is a rule of the caller.
+/// Parses the URL of a server, or says what is wrong with it: of another one, of this one as others reach it, or an origin (CORS). Which
+/// schemes it can have is a rule of the caller.
 pub(crate) fn server_url(text: &str) -> Result<Uri, &'static str> {
     let uri: Uri = text.parse().map_err(|_| "is not a URL")?;
     let authority = uri.authority().filter(|authority| !authority.host().is_empty()).ok_or("has no host")?;

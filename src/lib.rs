@@ -139,7 +139,7 @@
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `cache` | Caches within bounds, and of what can become invalid | knows what it keeps |
 //! | `files` | Files that are complete or missing, the fail points of the disk, and gzip | knows what it writes |
-//! | `http_client` | Requests to other servers: timeouts, authorities, and why one failed | knows what it sends |
+//! | `http_client` | Requests to other servers: timeouts, authorities, and why one failed; the URLs of servers | knows what it sends |
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
 //! | `background` | Threads for long work beside the requests of a server, and their priority | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
