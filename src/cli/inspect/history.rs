@@ -14,9 +14,8 @@ use crate::cli::operate::revision::{
 use crate::cli::output::json_line;
 use crate::cli::target::{each_record, get_entry, owns_nothing, to_record};
 use crate::server::operations::history::document::HistoryEntry;
-use crate::store::history::protection_change::ProtectionChange;
 use crate::store::history::select::HistorySearch;
-use crate::store::{CommitPrefix, HistoryFilter, Record, ResourceChange, RevisionError};
+use crate::store::{CommitPrefix, HistoryFilter, Record, RevisionError};
 use text::{ParentNames, RecordDetail};
 
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
@@ -188,8 +187,8 @@ impl Args {
         let state = store.snapshot();
         let description = |record: &Record| Some(state.key_description(record.author.key()?).to_owned());
         let shown = |record: Record| {
-            let description = description(&record).unwrap_or_default();
-            ShownRecord::new(record, description)
+            let key_description = description(&record).unwrap_or_default();
+            ShownRecord { record, key_description }
         };
         Ok(store.whole(headers)?.into_iter().map(shown).collect())
     }
@@ -199,7 +198,7 @@ impl Args {
         each_record(client, filter, self.before, self.limit, &mut |item| {
             if records.len() < self.limit {
                 let key_description = item.author.key_description.clone();
-                records.push(ShownRecord::new(to_record(client, item)?, key_description));
+                records.push(ShownRecord { record: to_record(client, item)?, key_description });
             }
             Ok(self.unless_enough(records.len()))
         })?;
@@ -227,23 +226,12 @@ fn unknown_source(source: &str, origin: &ResourceReader) -> Option<String> {
     Some(format!("{}; {help}", unknown.message))
 }
 
-/// A record, with the present description of its API key, and what it opens.
+/// A record, with the present description of its API key.
 #[derive(Debug, Serialize)]
 struct ShownRecord {
     #[serde(flatten)]
     record: Record,
     key_description: String,
-    /// By the paths of resources, the modules that no longer restrict access to them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    opens_access: BTreeMap<String, Vec<&'static str>>,
-}
-
-impl ShownRecord {
-    fn new(record: Record, key_description: String) -> Self {
-        let lost = |change: &ResourceChange| (change.path.clone(), ProtectionChange::new(change).lost);
-        let opens_access = record.resources.iter().map(lost).filter(|(_, lost)| !lost.is_empty()).collect();
-        Self { record, key_description, opens_access }
-    }
 }
 
 /// Shows what a revision changed, as the API does.

@@ -11,6 +11,7 @@ use crate::cli::prelude::*;
 use crate::model::CommitAuthor;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH};
 use crate::server::operations::history::parameters_of;
+use crate::store::commit::header::ProtectionChange;
 use crate::store::{CommitHeader, HistoryFilter, Outcome, Record, ResourceChange};
 
 const LARGEST_PAGE: usize = 1000;
@@ -112,9 +113,10 @@ fn parse_author(author: HistoryAuthor) -> Option<Author> {
 
 /// Returns a resource as a record of a store has it.
 pub(crate) fn to_change(resource: HistoryResource) -> Option<ResourceChange> {
-    let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after, .. } = resource;
-    let (name, source, declared_at) = (non_empty(name), non_empty(source), non_empty(declared_at));
-    Some(ResourceChange { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })
+    let HistoryResource { kind, path, reverted_drift, before, after, .. } = resource;
+    let [name, source, declared_at] = [resource.name, resource.source, resource.declared_at].map(non_empty);
+    let (kind, access) = (parse_name(kind)?, ProtectionChange::opening(resource.opens_access));
+    Some(ResourceChange { kind, path, name, source, declared_at, reverted_drift, access, before, after })
 }
 
 fn non_empty(text: String) -> Option<String> {
@@ -156,6 +158,7 @@ mod tests {
             source: Some("shop".into()),
             declared_at: None,
             reverted_drift: vec!["/description".into()],
+            access: ProtectionChange::opening(vec!["mutual_tls".into()]),
             before: None,
             after: Some(json!({"description": "first"})),
         };

@@ -53,8 +53,8 @@ pub(super) fn effect_of(
 impl AccessEffect {
     /// Shows the effect; nothing if there is none.
     pub(super) fn shown(&self) -> Markup {
-        let names = |modules: &[&str]| {
-            modules.iter().copied().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+        let names = |modules: &[String]| {
+            modules.iter().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
         };
         html! {
             @if !self.lost.is_empty() { (badge(Tone::Bad, format_args!("opens access: without {}", names(&self.lost)))) " " }

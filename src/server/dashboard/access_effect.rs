@@ -5,7 +5,7 @@ use quick_cache::sync::Cache;
 
 use crate::plan::exposure::opened_requests::opened_requests;
 use crate::server::prelude::*;
-use crate::store::history::protection_change::ProtectionChange;
+use crate::store::commit::header::ProtectionChange;
 use crate::store::{ChangeEvent, CommitHeader, ResourceChange, RevisionError};
 use crate::syntax::text::first_of;
 
@@ -27,9 +27,9 @@ const MOST_KEPT: usize = 3000;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AccessEffect {
     /// The modules that no longer restrict access.
-    pub lost: Vec<&'static str>,
+    pub lost: Vec<String>,
     /// The modules that restrict access from then on.
-    pub gained: Vec<&'static str>,
+    pub gained: Vec<String>,
     /// Whether the change made a route without any.
     pub is_new_and_open: bool,
     /// The first of these routes of a revision, by name.
@@ -48,7 +48,7 @@ pub(super) struct AccessEffect {
 impl AccessEffect {
     /// The effect of a change of a resource.
     pub(super) fn from_change(change: &ResourceChange) -> Self {
-        let ProtectionChange { lost, gained, is_new_and_open } = ProtectionChange::new(change);
+        let ProtectionChange { lost, gained, is_new_and_open } = change.access.clone();
         Self { lost, gained, is_new_and_open, ..Self::default() }
     }
 

@@ -230,12 +230,36 @@ pub struct ResourceChange {
     /// JSON pointers to the fields whose drift the attempt reverted; an empty one is the whole resource (D85).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverted_drift: Vec<String>,
+    /// What the change did to access.
+    #[serde(flatten)]
+    pub(crate) access: ProtectionChange,
     /// The fields before, or none if it did not exist. A secret is a keyed digest, a long text a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// The fields after, or none if it no longer exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+}
+
+/// The effect of a change of a resource on access. Over the API, only what the change opens is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProtectionChange {
+    /// The modules that no longer restrict access.
+    #[serde(rename = "opens_access", default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// The modules that restrict access from then on.
+    #[serde(skip)]
+    pub gained: Vec<String>,
+    /// Whether the change made a route without any.
+    #[serde(skip)]
+    pub is_new_and_open: bool,
+}
+
+impl ProtectionChange {
+    /// The effect of a change after which some modules no longer restrict access.
+    pub(crate) fn opening(lost: Vec<String>) -> Self {
+        Self { lost, ..Self::default() }
+    }
 }
 
 /// The file that declares each resource, as `file:line` or without the line.

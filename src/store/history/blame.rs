@@ -170,11 +170,12 @@ mod tests {
 
     use super::*;
     use crate::model::Kind;
+    use crate::store::commit::header::ProtectionChange;
 
     fn resource_change(before: Option<Value>, after: Option<Value>) -> ResourceChange {
         let (path, reverted_drift) = ("/a".into(), vec!["/b/x".into()]);
-        let (name, source, declared_at) = (None, None, None);
-        ResourceChange { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, before, after }
+        let (name, source, declared_at, access) = (None, None, None, ProtectionChange::default());
+        ResourceChange { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, access, before, after }
     }
 
     fn revision(number: u64) -> SetBy {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::masking::each_digest;
 use crate::model::{AnyResource, Claim, DigestKey, Entry, JsonError, Kind, Secrets, json};
 use crate::store::commit::entries::{CommitEntries, CommitEntry};
-use crate::store::commit::header::{ResourceChange, damaged};
+use crate::store::commit::header::{ProtectionChange, ResourceChange, damaged};
 use crate::store::commit::record;
 use crate::store::commit::record_key::{RECORD, decode_key};
 use crate::store::error::StoreError;
@@ -39,6 +39,7 @@ impl Store {
             decoded.transpose().map_err(damaged)
         };
         let (new, old) = (read(entry.after)?, read(entry.before)?);
+        let access = ProtectionChange::new(old.as_ref(), new.as_ref());
         let whole = |entry: Option<&Entry>| {
             entry.map(|entry| fields(entry, &self.digest_key)).transpose().map_err(StoreError::internal)
         };
@@ -62,6 +63,7 @@ impl Store {
             source: claim.map(|claim| claim.source.clone()),
             declared_at: Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned),
             reverted_drift: drift_in(entry)?,
+            access,
             before: before.map(Value::Object),
             after: after.map(Value::Object),
         }))

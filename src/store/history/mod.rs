@@ -52,7 +52,7 @@ pub(crate) mod commits;
 pub(crate) mod declared_places;
 pub(crate) mod external_writes;
 pub(crate) mod masking;
-pub(crate) mod protection_change;
+mod protection_change;
 pub(crate) mod records;
 pub(crate) mod resource_history;
 pub(crate) mod rewind;

@@ -1,82 +1,47 @@
 //! What a change in the history did to access: the modules that restricted it before and after.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
-use super::change_description::OWNED_BY;
-use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute, Kind};
-use crate::routing::behaviour::{Protections, missing_protections, protections};
-use crate::store::commit::header::ResourceChange;
-
-/// The effect of a change of a resource on access.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProtectionChange {
-    /// The modules that no longer restrict access.
-    pub lost: Vec<&'static str>,
-    /// The modules that restrict access from then on.
-    pub gained: Vec<&'static str>,
-    /// Whether the change made a route without any.
-    pub is_new_and_open: bool,
-}
+use crate::model::{Entry, Kind};
+use crate::routing::behaviour::{missing_protections, protections};
+use crate::store::commit::header::ProtectionChange;
 
 impl ProtectionChange {
-    /// The effect of a change of a resource.
-    pub(crate) fn new(change: &ResourceChange) -> Self {
-        let names_module = |side: &Option<Value>| {
-            let has = |name: &str| side.as_ref().is_some_and(|fields| fields.get(name).is_some());
-            change.kind.info().slots.iter().any(|slot| has(slot.name))
+    /// The effect of a change of a resource. It takes the whole of both: the fields that differ do not tell that another login stays.
+    pub(super) fn new(before: Option<&Entry>, after: Option<&Entry>) -> Self {
+        let of = |entry: &Entry| protections(entry.spec().modules());
+        // Who deletes a route serves nothing there.
+        let Some(after) = after else { return Self::default() };
+        let has = of(after);
+        let Some(had) = before.map(of) else {
+            let is_new_and_open = after.key.kind == Kind::HttpsEdgeRoute && has.is_empty();
+            return Self { is_new_and_open, ..Self::default() };
         };
-        let is_new = change.before.is_none() && change.kind == Kind::HttpsEdgeRoute;
-        // Who deletes a route serves nothing there. Most other changes are of fields that are no modules, and need not be parsed.
-        if change.after.is_none() || (!is_new && !names_module(&change.before) && !names_module(&change.after)) {
-            return Self::default();
-        }
-        let side = |side: &Option<Value>| match change.kind {
-            Kind::HttpsEdge => side.as_ref().and_then(restrictions::<HttpsEdge>),
-            Kind::HttpsEdgeRoute => side.as_ref().and_then(restrictions::<HttpsEdgeRoute>),
-            _ => None,
-        };
-        let (before, after) = (side(&change.before), side(&change.after));
-        let is_new_and_open = is_new && after.as_ref().is_some_and(Protections::is_empty);
-        let (Some(before), Some(after)) = (before, after) else { return Self { is_new_and_open, ..Self::default() } };
-        let (lost, gained) = (missing_protections(&before, &after), missing_protections(&after, &before));
-        Self { lost, gained, is_new_and_open }
+        let names = |modules: Vec<&str>| modules.into_iter().map(str::to_owned).collect();
+        let (lost, gained) = (missing_protections(&had, &has), missing_protections(&has, &had));
+        Self { lost: names(lost), gained: names(gained), is_new_and_open: false }
     }
-}
-
-/// The restrictions of access in the fields of a resource that a record of the history has.
-fn restrictions<R: AnyResource + DeserializeOwned>(fields: &Value) -> Option<Protections> {
-    let mut fields = fields.as_object()?.clone();
-    fields.remove(OWNED_BY);
-    let spec: R = serde_json::from_value(Value::Object(fields)).ok()?;
-    let spec: &dyn AnyResource = &spec;
-    Some(protections(spec.modules()))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::routing::tests::{route, route_key, spec_of};
 
     fn effect(before: Option<Value>, after: Option<Value>) -> ProtectionChange {
-        ProtectionChange::new(&ResourceChange {
-            kind: Kind::HttpsEdgeRoute,
-            path: String::new(),
-            name: None,
-            source: None,
-            declared_at: None,
-            reverted_drift: Vec::new(),
-            before,
-            after,
-        })
+        let entry = |modules: Value| {
+            let spec = spec_of(Kind::HttpsEdgeRoute, &route("/", modules));
+            Entry::new(route_key("edghts_1", "edghtsrt_1"), spec, Timestamp::UNIX_EPOCH, 0)
+        };
+        ProtectionChange::new(before.map(entry).as_ref(), after.map(entry).as_ref())
     }
 
     #[test]
     fn a_change_opens_or_closes() {
         let mut restricting = 0;
         for slot in Kind::HttpsEdgeRoute.info().slots {
-            let (with, without) = (json!({slot.name: (slot.example)()}), json!({slot.name: null}));
+            let (with, without) = (json!({slot.name: (slot.example)()}), json!({}));
             let (opened, closed) =
                 (effect(Some(with.clone()), Some(without.clone())), effect(Some(without), Some(with)));
             assert_eq!(opened.lost, closed.gained);
@@ -85,10 +50,24 @@ mod tests {
             assert!(opened.lost.iter().all(|lost| *lost == slot.name));
         }
         assert!(restricting > 3, "{restricting}");
-        let whole = json!({"match_type": "exact_path", "match": "/", OWNED_BY: {"source": "shop"}});
-        assert!(effect(None, Some(whole.clone())).is_new_and_open);
-        for same in [effect(Some(whole), None), effect(Some(json!({"match": "/a"})), Some(json!({"match": "/"})))] {
+        assert!(effect(None, Some(json!({}))).is_new_and_open);
+        let moved = effect(Some(json!({"match": "/a"})), Some(json!({})));
+        for same in [effect(Some(json!({})), None), moved] {
             assert_eq!(same, ProtectionChange::default());
+        }
+    }
+
+    #[test]
+    fn one_of_two_logins_neither_opens_nor_closes() {
+        let login = |name: &str| {
+            let slot = Kind::HttpsEdgeRoute.info().slots.iter().find(|slot| slot.is_login && slot.name == name);
+            slot.map(|slot| (slot.example)())
+        };
+        let both = json!({"oidc": login("oidc"), "oauth": login("oauth")});
+        for one in ["oidc", "oauth"].map(|name| json!({name: login(name)})) {
+            assert_eq!(effect(Some(both.clone()), Some(one.clone())), ProtectionChange::default());
+            assert_eq!(effect(Some(one.clone()), Some(both.clone())), ProtectionChange::default());
+            assert_eq!(effect(Some(one), Some(json!({}))).lost.len(), 1);
         }
     }
 }

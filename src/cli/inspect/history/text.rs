@@ -12,7 +12,6 @@ use crate::server::notify::change_text::details;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry};
 use crate::store::history::change_description::ChangeOutline;
 use crate::store::history::commits::{is_dirty, short_commit};
-use crate::store::history::protection_change::ProtectionChange;
 use crate::store::{ChangeEvent, OWNED_BY, ResourceChange};
 use crate::syntax::text::{and_more, beginning};
 
@@ -78,7 +77,7 @@ pub(super) fn text(
     detail: RecordDetail<'_>,
     names: &mut ParentNames<'_>,
 ) -> Result<String, Failure> {
-    let ShownRecord { record, key_description, .. } = shown;
+    let ShownRecord { record, key_description } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
     let outcome = record.outcome;
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
@@ -162,7 +161,7 @@ fn headline(change: &ResourceChange, names: &mut ParentNames<'_>) -> Result<Stri
 
 /// The mark of a change after which fewer modules restrict access; empty for others.
 fn opened(change: &ResourceChange) -> String {
-    let lost = ProtectionChange::new(change).lost;
+    let lost = &change.access.lost;
     if lost.is_empty() { String::new() } else { format!("  opens access: without {}", lost.join(", ")) }
 }
 
@@ -301,11 +300,12 @@ fn owner_text(claim: &Claim) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::store::commit::header::ProtectionChange;
 
     fn change(kind: Kind, before: Option<Value>, after: Option<Value>) -> ResourceChange {
         let (path, name) = (String::new(), None);
-        let (source, declared_at, reverted_drift) = (None, None, Vec::new());
-        ResourceChange { kind, path, name, source, declared_at, reverted_drift, before, after }
+        let (source, declared_at, reverted_drift, access) = (None, None, Vec::new(), ProtectionChange::default());
+        ResourceChange { kind, path, name, source, declared_at, reverted_drift, access, before, after }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::store::commit::header::{CommitHeader, Record, ResourceChange};
 use crate::store::history::blame::Blame;
 use crate::store::history::commits::is_dirty;
 use crate::store::history::masking;
-use crate::store::history::protection_change::ProtectionChange;
 use crate::store::history::records::CommitDetails;
 
 /// The author of an attempt, and its manifests.
@@ -282,7 +281,6 @@ impl HistoryEntry {
 
 impl HistoryResource {
     pub(crate) fn new(mut touched: ResourceChange) -> Self {
-        let opens_access = ProtectionChange::new(&touched).lost.into_iter().map(str::to_owned).collect();
         masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),
@@ -291,7 +289,7 @@ impl HistoryResource {
             source: touched.source.unwrap_or_default(),
             declared_at: touched.declared_at.unwrap_or_default(),
             reverted_drift: touched.reverted_drift,
-            opens_access,
+            opens_access: touched.access.lost,
             before: touched.before,
             after: touched.after,
         }
