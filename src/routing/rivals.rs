@@ -14,9 +14,11 @@ use super::selector::{Selector, passes_tls_through};
 use super::table::{KnownRoute, RouteTable};
 use crate::model::{HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 
-/// The most requests that are routed for one edge, so that a huge edge does not take quadratic time. Those of the routes without a
-/// source come first.
+/// The most requests that are routed for an edge or a page, so that huge edges do not take quadratic time. Those of the routes
+/// without a source come first.
 const MOST_LOOKUPS: usize = 1 << 18;
+/// The most of them for a route that a request writes, whose response waits.
+const MOST_OF_ROUTE: usize = 1 << 14;
 /// The most routes of an edge that are compared for a request or a page. The runs of sources compare those of larger edges.
 const MOST_STORED: usize = 5000;
 
@@ -34,28 +36,46 @@ pub(crate) struct Rivals<'w> {
 impl<'w> Rivals<'w> {
     /// The rivals among the routes of an edge, by their keys. Both lists are in the order of their keys.
     pub(crate) fn find(edge: &HttpsEdge, unmanaged: &[KnownRoute<'w>], declared: &[KnownRoute<'w>]) -> Vec<Self> {
+        Self::search(edge, unmanaged, declared, None, MOST_LOOKUPS).0
+    }
+
+    /// The rivals of all routes without a source, or of only one of them, and what is left of a budget of lookups.
+    fn search(
+        edge: &HttpsEdge,
+        unmanaged: &[KnownRoute<'w>],
+        declared: &[KnownRoute<'w>],
+        only: Option<&Key>,
+        mut budget: usize,
+    ) -> (Vec<Self>, usize) {
         if unmanaged.is_empty() || declared.is_empty() {
-            return Vec::new();
+            return (Vec::new(), budget);
         }
         let passes_through = passes_tls_through(edge);
         let without = RouteTable::new(passes_through, declared.iter().copied());
         // A table has the first one of equal matches.
         let with = RouteTable::new(passes_through, unmanaged.iter().chain(declared).copied());
-        let taking = with.routes().len().saturating_sub(without.routes().len());
-        let addresses = addresses(edge, with.routes().get(..taking).unwrap_or_default());
-        let (mut found, mut lookups) = (BTreeMap::new(), 0);
-        for (_, selector) in with.routes() {
+        let (taking, others) = with.routes().split_at(with.routes().len().saturating_sub(without.routes().len()));
+        let (asked, others) = match only {
+            None => (taking, others),
+            Some(only) => {
+                let own = taking.iter().find(|((key, _), _)| *key == only);
+                (own.map(std::slice::from_ref).unwrap_or_default(), with.routes())
+            }
+        };
+        let addresses = addresses(edge, asked);
+        let mut found = BTreeMap::new();
+        for (_, selector) in asked.iter().chain(others) {
             let probe = selector.probe();
             for (host, port) in &addresses {
-                if selector.rank_address(host, *port).is_none() {
+                let can_win = |own: &Selector<'_>| own.rank(host, *port, &probe, passes_through).is_ok();
+                let is_other = only.is_some() && !asked.iter().any(|(_, own)| can_win(own));
+                if is_other || selector.rank_address(host, *port).is_none() {
                     continue;
                 }
-                lookups += 1;
-                if lookups > MOST_LOOKUPS {
-                    return found.into_values().collect();
-                }
-                let winner = with.winning(host, *port, &probe).filter(|at| *at < taking);
-                let winner = winner.and_then(|at| with.routes().get(at));
+                let Some(left) = budget.checked_sub(1) else { return (found.into_values().collect(), 0) };
+                budget = left;
+                let winner = with.winning(host, *port, &probe).and_then(|at| taking.get(at));
+                let winner = winner.filter(|((key, _), _)| only.is_none_or(|only| *key == only));
                 if let (Some((taking, own)), Some((losing, other))) = (winner, without.winner(host, *port, &probe)) {
                     let are_equal = own.precedence() == other.precedence();
                     let rivals = Self { taking: *taking, losing: *losing, are_equal };
@@ -63,14 +83,29 @@ impl<'w> Rivals<'w> {
                 }
             }
         }
-        found.into_values().collect()
+        (found.into_values().collect(), budget)
     }
 
-    /// The rivals among the routes of an edge of a store: none if no source owns the edge, or if it has very many routes.
-    pub(crate) fn of_stored(state: &'w Snapshot, edge: &Key) -> Vec<Self> {
+    /// The rivals among the routes of some edges of a store, for a page: none on edges that no source owns or that have very many
+    /// routes.
+    pub(crate) fn of_stored<'k>(state: &'w Snapshot, edges: impl IntoIterator<Item = &'k Key>) -> Vec<Self> {
+        let mut budget = MOST_LOOKUPS;
+        edges.into_iter().flat_map(|edge| Self::of_edge(state, edge, None, &mut budget)).collect()
+    }
+
+    /// The rivals of a route of a store that no source owns: none on such edges.
+    pub(crate) fn of_route(state: &'w Snapshot, route: &Key) -> Vec<Self> {
+        let (edge, mut budget) = (route.parent_key(), MOST_OF_ROUTE);
+        edge.map(|edge| Self::of_edge(state, &edge, Some(route), &mut budget)).unwrap_or_default()
+    }
+
+    /// The rivals among the routes of an edge of a store, or those of only one. To read a route costs as much as a lookup.
+    fn of_edge(state: &'w Snapshot, edge: &Key, only: Option<&Key>, budget: &mut usize) -> Vec<Self> {
         let entry = state.get(edge).filter(|entry| entry.claim.is_some());
         let Some(edge_spec) = entry.and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
-        if state.children_after(edge, None).nth(MOST_STORED).is_some() {
+        let routes = state.children_after(edge, None).take(MOST_STORED + 1).count();
+        *budget = budget.saturating_sub(routes);
+        if routes > MOST_STORED || *budget == 0 {
             return Vec::new();
         }
         let (mut unmanaged, mut declared) = (Vec::new(), Vec::new());
@@ -78,7 +113,9 @@ impl<'w> Rivals<'w> {
             let list = if entry.claim.is_none() { &mut unmanaged } else { &mut declared };
             list.extend(entry.spec_as::<HttpsEdgeRoute>().map(|route| (&entry.key, route)));
         }
-        Self::find(edge_spec, &unmanaged, &declared)
+        let (found, left) = Self::search(edge_spec, &unmanaged, &declared, only, *budget);
+        *budget = left;
+        found
     }
 
     /// What the route without a source does to the declared one: the words between the two.
@@ -148,5 +185,24 @@ mod tests {
         let unmanaged = [(PathPrefix, "/home"), (PathPrefix, "/home/sale")];
         let found = rivals(&["a.example.com"], &unmanaged, &[(PathPrefix, "/home")]);
         assert_eq!(found, ["/home has the same match as /home", "/home/sale takes requests from /home"]);
+    }
+
+    #[test]
+    fn the_rivals_of_one_route_are_those_of_its_edge_with_it() {
+        let hostports = ["a.example.com:443", "b.example.com:443"].map(str::to_owned).into();
+        let edge = HttpsEdge { hostports, ..HttpsEdge::default() };
+        let matches = ["/home", "/home/sale", "/cart", "a.example.com", "/", "/home", "/docs"];
+        let all = routes(&matches.map(|matched| (PathPrefix, matched)));
+        let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
+        let (unmanaged, declared) = known.split_at(4);
+        let whole = Rivals::find(&edge, unmanaged, declared);
+        assert_eq!(whole.len(), 6, "three at one host, and all declared ones at the other");
+        for (key, _) in unmanaged {
+            let of_edge = whole.iter().filter(|it| it.taking.0 == *key).map(|it| it.losing.0);
+            let (found, left) = Rivals::search(&edge, unmanaged, declared, Some(*key), 10);
+            assert!(found.iter().map(|it| it.losing.0).eq(of_edge) && left > 0, "{key}");
+        }
+        let nothing_left = Rivals::search(&edge, unmanaged, declared, None, 1);
+        assert_eq!((nothing_left.0.len(), nothing_left.1), (1, 0));
     }
 }

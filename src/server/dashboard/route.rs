@@ -74,7 +74,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 
 /// The routes that take requests from a declared one, or from which one without a source takes requests.
 pub(super) fn rivals(request: &PageRequest, route: &Key, edge: &Key) -> Markup {
-    let all = Rivals::of_stored(&request.snapshot, edge);
+    let all = Rivals::of_stored(&request.snapshot, [edge]);
     let link = |key: &Key| resource_link(request, key, &request.snapshot.full_name_at(key, ""));
     html! {
         @for rivals in all.iter().filter(|it| it.taking.0 == route || it.losing.0 == route).take(MOST_RIVALS) {

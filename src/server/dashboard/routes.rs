@@ -112,7 +112,7 @@ fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
 pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
     let edges: BTreeSet<Key> = rows.iter().filter_map(|entry| entry.key.parent_key()).collect();
-    let rivals: Vec<Rivals<'_>> = edges.iter().flat_map(|edge| Rivals::of_stored(&request.snapshot, edge)).collect();
+    let rivals = Rivals::of_stored(&request.snapshot, &edges);
     let taking: BTreeSet<&Key> = rivals.iter().map(|it| it.taking.0).collect();
     let losing: BTreeSet<&Key> = rivals.iter().map(|it| it.losing.0).collect();
     let row = |entry: &Arc<Entry>| {
