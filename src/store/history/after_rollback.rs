@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{commits::is_dirty, rewind::RevisionError};
+use super::{commits::is_dirty, records::PAGE, rewind::RevisionError};
 use crate::model::author::RejectedManifests;
 use crate::model::{Author, DigestKey, Id, Snapshot};
 use crate::store::attempt::Attempt;
@@ -63,6 +63,8 @@ use transfers::{TransferredKeys, TransferredPaths};
 
 /// How many records are searched for the manifests that are in effect.
 const MOST_READ: usize = 5_000;
+/// How many records of a page are read in the time in which one is found by its revision.
+const LOOKUP: usize = 5;
 /// The most manifests of a source that are remembered as left: the last ones.
 const MOST_REJECTED: usize = 16;
 
@@ -179,22 +181,28 @@ impl Store {
         // Without a rollback, no other records count.
         let is_rolled_back = !self.snapshot().rejected(source).is_empty();
         let query = if is_rolled_back { Query::All } else { Query::Reconciliations };
-        let mut headers = self.headers_before(&query, u64::MAX);
-        for _ in 0..MOST_READ {
-            let Some(CommitHeader { revision, author, at, .. }) = headers.next().transpose()? else { break };
+        let (mut page, mut before, mut read) = (Vec::<CommitHeader>::new().into_iter(), u64::MAX, 0);
+        loop {
+            if page.as_slice().is_empty() && read < MOST_READ {
+                page = self.headers(&query, before, PAGE)?.into_iter();
+                read += page.len();
+            }
+            let Some(CommitHeader { position, revision, author, at, .. }) = page.next() else { return Ok(None) };
+            before = position;
             match (author, revision) {
                 (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
                     // After a destroy, nothing is in effect.
                     return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at, through }));
                 }
                 (Author::Rollback { to, source: of, .. }, Some(_)) if of.as_deref().is_none_or(|of| of == source) => {
-                    let Some(brought_back) = self.header(to)? else { return Ok(None) };
-                    headers = self.headers_before(&query, brought_back.position + 1);
+                    read += LOOKUP;
+                    let brought_back = self.header(to)?.filter(|_| read < MOST_READ);
+                    let Some(brought_back) = brought_back else { return Ok(None) };
+                    page = vec![brought_back].into_iter();
                 }
                 _ => {}
             }
         }
-        Ok(None)
     }
 
     /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state

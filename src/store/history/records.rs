@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::store::open_store::Store;
 
 /// How many headers are read at once.
-const PAGE: usize = 100;
+pub(super) const PAGE: usize = 100;
 
 /// Visits what a commit did to a resource. Breaks if older ones do not matter.
 type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
@@ -30,10 +30,12 @@ impl Store {
         query: &Query,
         mut before: u64,
     ) -> impl Iterator<Item = Result<CommitHeader, StoreError>> {
-        let mut page = Vec::<CommitHeader>::new().into_iter();
+        let (mut page, mut is_last) = (Vec::<CommitHeader>::new().into_iter(), false);
         std::iter::from_fn(move || {
-            if page.as_slice().is_empty() {
-                page = match self.headers(query, before, PAGE) {
+            if page.as_slice().is_empty() && !is_last {
+                let read = self.headers(query, before, PAGE);
+                is_last = read.as_ref().map_or(true, |read| read.len() < PAGE);
+                page = match read {
                     Ok(read) => read.into_iter(),
                     Err(error) => return Some(Err(error)),
                 };
@@ -256,6 +258,20 @@ mod tests {
             assert_eq!([0, 2_990, 3_000].map(|skip| some(skip).len()), [25, 10, 0]);
             let details = store.details(1).unwrap().unwrap();
             assert_eq!(details.outlines(&store).unwrap().len(), 3_000);
+        }
+    }
+
+    #[test]
+    fn all_headers_are_read_page_by_page() {
+        let store = Store::open(MEMORY).unwrap();
+        for count in 1..=2 * PAGE + 1 {
+            store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
+            if count % PAGE <= 1 {
+                let mut headers = store.headers_before(&Query::All, u64::MAX);
+                let read: Vec<u64> = headers.by_ref().map(|header| header.unwrap().position).collect();
+                assert_eq!(read.len(), count);
+                assert!(read.is_sorted_by(|newer, older| newer > older) && headers.next().is_none(), "{count}");
+            }
         }
     }
 }
