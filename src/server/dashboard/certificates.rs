@@ -151,7 +151,7 @@ fn presented_at(request: &PageRequest, certificate: &Entry, hostports: &TlsHostp
             @if others > 0 { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
             @else {
                 "no host:port"
-                @if let Some(first) = hostports.withholding(id).first() { (withheld(request, certificate, first)) }
+                @if let Some(first) = hostports.withholding(id) { (withheld(request, certificate, first)) }
             }
         }
     }

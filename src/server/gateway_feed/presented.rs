@@ -16,8 +16,6 @@ pub(in crate::server) struct TlsHostport {
     pub edge: Key,
     /// The certificates in order of preference: gateways present the first one that is valid.
     certificates: Vec<CertificateValidity>,
-    /// If there are none, the IDs of those for the host that the edge does not present, because of their sources.
-    withheld: Vec<String>,
 }
 
 /// The hostports of a revision that terminate TLS, and their certificates.
@@ -26,8 +24,8 @@ pub(in crate::server) struct TlsHostports {
     all: Vec<TlsHostport>,
     /// By the ID of a certificate, the places of the hostports that can present it.
     by_certificate: HashMap<String, Vec<usize>>,
-    /// Likewise, the places of the hostports that have no certificate and do not present this one.
-    by_withheld: HashMap<String, Vec<usize>>,
+    /// Likewise, the place of the first hostport that has no certificate and does not present this one, because of its source.
+    by_withheld: HashMap<String, usize>,
 }
 
 impl TlsHostport {
@@ -41,10 +39,8 @@ impl TlsHostport {
         let terminates = termination(edge) == GatewayTermination::Edge;
         let (host, _, true) = tls_host(hostport, terminates)? else { return None };
         let candidates = certificates.for_host(&host, edge, entry.claim.as_deref());
-        let withheld = if candidates.is_empty() { certificates.covering(&host) } else { Vec::new() };
-        let withheld = withheld.into_iter().map(|it| it.id.to_owned()).collect();
         let certificates = candidates.into_iter().map(Candidate::validity).collect();
-        Some(Self { hostport: hostport.to_owned(), edge: entry.key.clone(), certificates, withheld })
+        Some(Self { hostport: hostport.to_owned(), edge: entry.key.clone(), certificates })
     }
 
     /// The ID of the certificate that gateways present at a time, and whether it is valid then. If none is, it is the one that
@@ -70,8 +66,10 @@ impl TlsHostports {
             for certificate in &hostport.certificates {
                 found.by_certificate.entry(certificate.id.clone()).or_default().push(place);
             }
-            for id in &hostport.withheld {
-                found.by_withheld.entry(id.clone()).or_default().push(place);
+            if let (true, Some((host, ..))) = (hostport.certificates.is_empty(), tls_host(&hostport.hostport, true)) {
+                for withheld in certificates.covering(&host) {
+                    found.by_withheld.entry(withheld.id.to_owned()).or_insert(place);
+                }
             }
         }
         found
@@ -89,10 +87,9 @@ impl TlsHostports {
         (presenting, others)
     }
 
-    /// The hostports without any certificate that do not present this one, although it is for their hosts.
-    pub(in crate::server) fn withholding(&self, id: &str) -> Vec<&TlsHostport> {
-        let places = self.by_withheld.get(id).into_iter().flatten();
-        places.filter_map(|place| self.all.get(*place)).collect()
+    /// The first hostport without any certificate that does not present this one, although it is for its host.
+    pub(in crate::server) fn withholding(&self, id: &str) -> Option<&TlsHostport> {
+        self.all.get(*self.by_withheld.get(id)?)
     }
 
     /// The hostports of an edge.
