@@ -5,7 +5,7 @@ use crate::routing::behaviour::{missing_protections, protections};
 use crate::store::commit::header::ProtectionChange;
 
 impl ProtectionChange {
-    /// The effect of a change of a resource. It takes the whole of both: the fields that differ do not tell that another login stays.
+    /// The effect of a change of a resource, from the whole of both: the fields that differ do not tell that another login stays.
     pub(super) fn new(before: Option<&Entry>, after: Option<&Entry>) -> Self {
         let of = |entry: &Entry| protections(entry.spec().modules());
         // Who deletes a route serves nothing there.
