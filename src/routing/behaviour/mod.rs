@@ -56,7 +56,7 @@ pub(crate) use access_difference::AccessDifference;
 #[cfg(test)]
 pub(crate) use classes::each_class;
 pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_difference, each_pair_in};
-pub(crate) use fate::{Fate, Protections, missing_protections, protections};
+pub(crate) use fate::{Fate, missing_protections, protections};
 pub(super) use fate_module::content;
 pub(crate) use fate_module::{FateModule, ModuleLikeness};
 pub(crate) use host_class::HostClass;

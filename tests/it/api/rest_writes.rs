@@ -187,8 +187,10 @@ fn a_request_that_opens_access_is_told_what_is_missing() {
     let own = call(&serve, &format!("POST {routes}"), &own, &[]).json()["id"].as_str().unwrap().to_owned();
     let meant = call(&serve, &format!("DELETE {routes}/{own}/ip_restriction"), "", &[]);
     assert!(meant.status == 204 && !meant.contains("opens access"), "nobody declares it: {meant:?}");
-    let warning = "edgewright-warning: this opens access: HttpsEdgeRoute shop/home is without ip_restriction";
-    assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[warning]);
+    let warning = format!(
+        "edgewright-warning: this opens access: HttpsEdgeRoute shop/home of source `shop` ({id}) is without ip_restriction"
+    );
+    assert_says(&call(&serve, &format!("DELETE {routes}/{id}/ip_restriction"), "", &[]), 204, &[&warning]);
     let revision = serve.get("/history?limit=1").json()["history"][0]["revision"].to_string();
     for line in ["history -n 1", &format!("history show {revision}")] {
         let shown = client(&folder, &serve, line);
