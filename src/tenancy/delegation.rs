@@ -34,7 +34,6 @@ use super::delegated_prefix::{
     ODD, WHOLE, admits, closer_delegation, consent_to_ask_for, consents, is_normal, precedes, prefixes_of,
     wanted_prefix,
 };
-use super::host_owners::left_to;
 use super::hostports::hostport_faults;
 use crate::model::claim::{SURROUNDING_OWNER, source_in_words};
 use crate::model::kind::https_edge::Delegation;
@@ -280,11 +279,6 @@ pub(super) fn consents_to_present(edge: &HttpsEdge, source: &str, route: &Entry)
 /// Whether an edge consents to a route, if it is of the right source, which is another one than `source`.
 pub(crate) fn consents_to_another(edge: &HttpsEdge, source: &str, route: &HttpsEdgeRoute) -> bool {
     edge.delegates_to.iter().any(|it| it.source != source && consents(edge, &it.source, route))
-}
-
-/// Whether an edge leaves its hosts to a source other than `source`, on other ports and below its wildcards.
-pub(crate) fn leaves_hosts_to_another(edge: &HttpsEdge, source: &str) -> bool {
-    left_to(edge).any(|other| other != source)
 }
 
 /// Whether the edge of a route delegates anything to a source.

@@ -178,6 +178,11 @@ pub(super) fn left_to(edge: &HttpsEdge) -> impl Iterator<Item = &str> {
     whole.map(|it| it.source.as_str())
 }
 
+/// Whether an edge leaves its hosts to a source other than `source`, on other ports and below its wildcards.
+pub(crate) fn leaves_hosts_to_another(edge: &HttpsEdge, source: &str) -> bool {
+    left_to(edge).any(|other| other != source)
+}
+
 /// Whether an edge delegates all of its paths to a source.
 pub(super) fn delegates_all(edge: &HttpsEdge, source: &str) -> bool {
     prefixes_of(edge, source).contains(&WHOLE)

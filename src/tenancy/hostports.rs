@@ -21,7 +21,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegated_prefix::{WHOLE, consent_to_ask_for};
-use super::host_owners::{Address, HostConsent, HostOwners, delegates_all};
+use super::host_owners::{Address, HostConsent, HostOwners, delegates_all, leaves_hosts_to_another};
 use crate::background::yield_to_requests;
 use crate::model::claim::{SURROUNDING_OWNER, source_in_words};
 use crate::model::host_pattern::wider;
@@ -211,10 +211,8 @@ fn added_by<'a>(
         yield_to_requests();
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
         // Surrounding manifests do not tell whose they are: an edge of theirs can have the host by the consent of this one.
-        let may_have_consent = |rival: &Entry| {
-            let delegates = edge.delegates_to.iter().any(|it| delegates_all(edge, &it.source));
-            rival.is_owned_by(SURROUNDING_OWNER) && edge.required_modules.is_none() && delegates
-        };
+        let may_have_consent =
+            |rival: &Entry| rival.is_owned_by(SURROUNDING_OWNER) && leaves_hosts_to_another(edge, source);
         let rival = |address: &Address| {
             let hosts = hosts.get_or_insert_with(|| PlannedHosts::new(snapshot, source, is_own));
             hosts.rival(address).filter(|(rival, _)| !may_have_consent(rival))

@@ -40,7 +40,7 @@ mod closed_hosts;
 mod delegated_prefix;
 pub(crate) mod delegation;
 mod host_allowlist;
-mod host_owners;
+pub(crate) mod host_owners;
 mod hostports;
 pub(crate) mod rights;
 mod source_scope;

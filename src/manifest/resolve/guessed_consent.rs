@@ -20,7 +20,7 @@ use crate::manifest::load::declaration::Declaration;
 use crate::manifest::prelude::*;
 use crate::model::host_pattern::wider;
 use crate::routing::invariant::{Unseen, depend_on};
-use crate::tenancy::delegation::leaves_hosts_to_another;
+use crate::tenancy::host_owners::leaves_hosts_to_another;
 
 /// Whether two surrounding declarations are in different folders, so that they can be of different sources.
 pub(super) fn are_apart(one: &Declaration, other: &Declaration) -> bool {
