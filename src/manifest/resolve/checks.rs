@@ -56,16 +56,23 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a route may be on another surrounding edge of the name that it uses, one that terminates TLS (`guessed_identity`).
+    /// Whether a route may be on another edge than the one that it has in the state, one that terminates TLS (`guessed_identity`).
     fn may_be_readable(&self, route: &Key) -> bool {
-        let named = self.out.origins.get(route).and_then(|it| it.parent.as_deref());
         let is_own = || route.parent_key().is_some_and(|edge| self.out.desired.contains_key(&edge));
-        let mut edges = self.known.loaded.surrounding().resources.iter().filter(|it| it.kind == Kind::HttpsEdge);
-        let reads = |edge: &HttpsEdge| !rules::passes_through(edge);
-        let may_have = |it: &Arc<Declaration>| {
-            Some(&*it.name) == named && it.spec.as_any().downcast_ref::<HttpsEdge>().is_some_and(reads)
+        let Some(named) = self.out.origins.get(route).and_then(|it| it.parent.as_deref()) else { return false };
+        let reads = |it: &Arc<Declaration>| {
+            it.spec.as_any().downcast_ref::<HttpsEdge>().is_some_and(|edge| !rules::passes_through(edge))
         };
-        route.kind == Kind::HttpsEdgeRoute && !is_own() && edges.any(may_have)
+        let may_be_meant = || {
+            let (loaded, mut meant) =
+                (self.known.loaded, self.known.loaded.edges_named(named, self.known.source).peekable());
+            // An ID that no manifest states can be that of any surrounding edge.
+            match named.contains('_') && meant.peek().is_none() {
+                true => loaded.surrounding().resources.iter().any(reads),
+                false => meant.any(reads),
+            }
+        };
+        route.kind == Kind::HttpsEdgeRoute && !is_own() && may_be_meant()
     }
 }
 

@@ -11,8 +11,8 @@
 //! A state without a store has one of the possibilities, and says which of its edges and routes are a guess ([`Unseen`]). Sure are
 //! the routes in the document of their edge, an ID that a manifest states as `metadata.id`, the name of an edge of the same source,
 //! and a name that only one edge has. A surrounding resource gets the modules of the surrounding set of a name, which is a guess if
-//! the source has another set of that name, unless one file declares both. Which certificate authority a name means changes no answer.
-//! What a store would refuse of them, for lack of consent or because a name is ambiguous, is `guessed_consent`.
+//! the source has another set of that name, unless one file declares both. Which certificate authority a name means changes no answer,
+//! but a store refuses an ambiguous name. What it would refuse for that, or for lack of consent, is `guessed_consent`.
 //!
 //! For example, a surrounding route has `edge: shop`, and both the source and the surrounding manifests declare such an edge. The
 //! state has the route on the surrounding edge, and every answer about its requests depends on which of the two it is on.
@@ -197,12 +197,23 @@ impl Loaded {
 
     /// The edges that a surrounding route may be on; none if it may be on one that no manifest declares.
     fn edges_of<'d>(&'d self, route: &'d Declaration, source: &str) -> impl Iterator<Item = &'d Arc<Declaration>> {
-        let parent = route.parent.as_deref().unwrap_or_default();
-        let of_source = parent.strip_prefix(source).and_then(|rest| rest.strip_prefix('/'));
-        let named = of_source.unwrap_or(parent);
-        let others = self.surrounding().resources.iter().filter(move |_| of_source.is_none());
-        let edges = self.declared().resources.iter().chain(others).filter(|it| it.kind == Kind::HttpsEdge);
-        edges.filter(move |it| &*it.name == named || it.id.as_deref() == Some(named))
+        let named = route.parent.as_deref().unwrap_or_default();
+        let is_of_another = named.rsplit_once('/').is_some_and(|(of, _)| of != source);
+        self.edges_named(named, source).filter(move |_| !is_of_another)
+    }
+
+    /// The declared edges that a route may mean by a name or an ID. A surrounding one may be of any source but `source`.
+    pub(super) fn edges_named<'d>(
+        &'d self,
+        named: &'d str,
+        source: &str,
+    ) -> impl Iterator<Item = &'d Arc<Declaration>> {
+        let (of, name) = named.rsplit_once('/').map_or((None, named), |(of, name)| (Some(of), name));
+        let (is_own, is_surrounding) = (of.is_none_or(|of| of == source), of != Some(source));
+        let own = self.declared().resources.iter().filter(move |_| is_own);
+        let others = self.surrounding().resources.iter().filter(move |_| is_surrounding);
+        let edges = own.chain(others).filter(|it| it.kind == Kind::HttpsEdge);
+        edges.filter(move |it| &*it.name == name || it.id.as_deref() == Some(name))
     }
 
     /// The module sets that a surrounding resource names and of which the source has others: the resource has those of its own source,

@@ -230,12 +230,23 @@ fn a_behaviour_diff_says_what_it_depends_on() {
 fn a_route_that_may_be_on_an_edge_with_tls_has_all_modules() {
     let shop = |hostport: &str, more: &str| edge("name: shop", hostport, &(delegating(&["own"]) + more));
     let passing = "  tls_termination: {terminate_at: upstream}\n";
-    let own = route("name: r", "shop", "/x", "bkd_ok").replace("edge: shop", "edge: shop, compression: {}");
     let others = [("q", shop(A, passing)), ("r", shop("b.example.com:443", ""))];
-    let folder = folder(&own, &others);
-    folder.ok("validate own --source own --with q --with r");
-    let alone = folder.run("validate own --source own --with q");
-    assert!(alone.code == 3 && alone.err.contains("NOT_ALLOWED"), "{}", alone.all());
+    for named in ["shop", "other/shop", DERIVED] {
+        let own = route("name: r", &format!("{named}, compression: {{}}"), "/x", "bkd_ok");
+        let folder = folder(&own, &others);
+        folder.ok("validate own --source own --with q --with r");
+        let alone = folder.run("validate own --source own --with q");
+        assert!(alone.code == 3 && alone.err.contains("NOT_ALLOWED"), "{named}: {}", alone.all());
+    }
+}
+
+#[test]
+fn an_edge_that_delegates_to_its_own_source_has_no_consent_to_surrounding_hosts() {
+    let own = |source: &str| edge("name: own", ALL, &(delegating(&[source]) + &inline("bkd_ok")));
+    let others = [("q", edge("name: qa", "a.example.com:8443", &inline("bkd_ok")))];
+    folder(&own("q"), &others).ok("validate own --source own --with q");
+    let refused = folder(&own("own"), &others).run("validate own --source own --with q");
+    assert!(refused.code == 3 && refused.err.contains("NOT_DELEGATED"), "{}", refused.all());
 }
 
 #[test]
