@@ -22,6 +22,8 @@ pub(super) struct StandingInvariant<'s> {
     scope: RequestScope,
     /// The requests of the exemptions that count.
     exempt: Vec<RequestScope>,
+    /// The requests about which something unseen may decide.
+    pub(super) unsure: Vec<RequestScope>,
 }
 
 impl<'s> StandingInvariant<'s> {
@@ -35,12 +37,12 @@ impl<'s> StandingInvariant<'s> {
         let scope = RequestScope::new(&spec.scope.hosts, &spec.scope.path_prefixes);
         let exemptions = spec.exemptions.iter().filter(|it| it.counts(now));
         let exempt = RequestScope::joined(exemptions.map(|it| RequestScope::new(&it.hosts, &it.path_prefixes)));
-        Self { entry, spec, scope, exempt }
+        Self { entry, spec, scope, exempt, unsure: Vec::new() }
     }
 
     /// The scopes at whose borders classes must end.
     pub(super) fn scopes(&self) -> impl Iterator<Item = RequestScope> {
-        std::iter::once(&self.scope).chain(&self.exempt).cloned()
+        std::iter::once(&self.scope).chain(&self.exempt).chain(&self.unsure).cloned()
     }
 
     /// Whether its scope has the hosts of a class.

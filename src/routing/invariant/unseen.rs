@@ -34,6 +34,8 @@ use crate::routing::selector::Selector;
 
 /// The most that is told of what an answer depends on.
 const MOST_TOLD: usize = 10;
+/// At the borders of how much that is unseen the classes of an invariant end. Where they do not, a certain breach may look unsure.
+const MOST_BORDERS: usize = 100;
 
 /// Something that a state does not show.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +46,8 @@ pub(crate) struct Unseen {
     hosts: Vec<String>,
     /// The port that it is about; none for every port.
     port: Option<u16>,
-    /// The beginnings of the paths that it is about; none for every path.
-    paths: BTreeSet<String>,
+    /// The paths that it is about, and whether a path must be equal or begins others; none for every path.
+    paths: BTreeSet<(String, bool)>,
     /// The edges and routes of the state that are a guess for its hosts: a store may have them elsewhere, or other ones.
     guessed: BTreeSet<Key>,
 }
@@ -63,7 +65,8 @@ impl Unseen {
             self.hosts.extend(edge.addresses().map(|(_, _, (host, _))| host));
         }
         let route = spec.as_any().downcast_ref::<HttpsEdgeRoute>();
-        self.paths.extend(route.and_then(Selector::from_route).map(|selector| selector.path.to_owned()));
+        let selector = route.and_then(Selector::from_route);
+        self.paths.extend(selector.map(|selector| (selector.path.to_owned(), selector.is_exact)));
         self
     }
 
@@ -102,7 +105,11 @@ impl Unseen {
         if request.taken_by.iter().any(|key| self.guessed.contains(*key)) {
             return true;
         }
-        let has_path = self.paths.is_empty() || self.paths.iter().any(|path| request.path.starts_with(path.as_str()));
+        let takes = |(path, is_exact): &(String, bool)| match *is_exact {
+            true => request.path == path.as_str(),
+            false => request.path.starts_with(path.as_str()),
+        };
+        let has_path = self.paths.is_empty() || self.paths.iter().any(takes);
         // The closest host wins.
         let is_close = |own: &String| request.served_as.as_deref().is_none_or(|served| covers(served, own));
         match self.hosts.is_empty() {
@@ -121,8 +128,8 @@ impl Unseen {
             let mut hosts = spec.into_iter().flat_map(|spec| spec.addresses()).map(|(.., (host, _))| host);
             let route = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
             let meets_path = route.and_then(Selector::from_route).map_or(key.kind == Kind::HttpsEdge, |selector| {
-                let mut paths = self.paths.iter();
-                paths.any(|path| path.starts_with(selector.path) || selector.path.starts_with(path.as_str()))
+                let mut paths = self.beginnings();
+                paths.any(|path| path.starts_with(selector.path) || selector.path.starts_with(path))
             });
             (self.hosts.is_empty() || hosts.any(|host| self.hosts_about(&host).next().is_some()))
                 && (self.paths.is_empty() || meets_path)
@@ -136,11 +143,27 @@ impl Unseen {
         clauses.into_iter().take(MOST_TOLD).map(str::to_owned).collect()
     }
 
+    /// The paths with which those that it is about begin; none for every path.
+    fn beginnings(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(|(path, _)| path.as_str())
+    }
+
+    /// The requests about which some that are unseen may decide. Those that are not about the same port stay apart.
+    fn scopes(unseen: &[&Self]) -> Vec<RequestScope> {
+        let ports: BTreeSet<Option<u16>> = unseen.iter().map(|it| it.port).collect();
+        let scope = |it: &&Self| {
+            let paths: Vec<String> = it.beginnings().map(str::to_owned).collect();
+            RequestScope::new(&it.hosts, &paths)
+        };
+        let at_port = |port: Option<u16>| RequestScope::joined(unseen.iter().filter(|it| it.port == port).map(scope));
+        ports.into_iter().flat_map(at_port).collect()
+    }
+
     /// Whether requests in a scope may be among those that it is about.
     fn concerns(&self, scope: &InvariantScope) -> bool {
         let hosts = RequestScope::new(&scope.hosts, &[]);
         let meets_host = self.hosts.is_empty() || self.hosts.iter().any(|host| hosts.meets(host));
-        let paths = PathBeginnings::new(self.paths.iter().map(String::as_str).collect());
+        let paths = PathBeginnings::new(self.beginnings().collect());
         let any_path = self.paths.is_empty() || scope.path_prefixes.is_empty();
         meets_host && (any_path || scope.path_prefixes.iter().any(|prefix| paths.meet(prefix)))
     }
@@ -184,7 +207,14 @@ pub(crate) fn prove_seen<'s>(state: &'s Snapshot, unseen: &[Unseen], now: Timest
             breach.flaw = breach.flaw.clone().guessed(&it.clause);
         }
     };
-    let mut proofs = prove_some(state, StandingInvariant::all(state, now), doubt);
+    let mut invariants = StandingInvariant::all(state, now);
+    for invariant in &mut invariants {
+        // One example stands for a class, so that none may have both sure and unsure requests.
+        let concerned = unseen.iter().filter(|it| it.concerns(&invariant.spec.scope));
+        let concerned: Vec<&Unseen> = concerned.take(MOST_BORDERS).collect();
+        invariant.unsure = Unseen::scopes(&concerned);
+    }
+    let mut proofs = prove_some(state, invariants, doubt);
     for proof in &mut proofs {
         let entry = proof.entry;
         let Some(spec) = entry.spec_as::<Invariant>() else { continue };
@@ -222,6 +252,7 @@ mod tests {
     #[test]
     fn what_is_unseen_decides_about_the_requests_that_it_may_take() {
         let edge = spec_of(Kind::HttpsEdge, &json!({"hostports": ["shop.example.com:443", "*.eu.example.com:443"]}));
+        let exact = spec_of(Kind::HttpsEdgeRoute, &route("=/docs", json!({})));
         let route = spec_of(Kind::HttpsEdgeRoute, &route("/docs/", json!({})));
         let [guessed, sure] = ["edghts_1", "edghts_2"].map(edge_key);
         let unseen = || Unseen::new("it".to_owned()).guessing([guessed.clone()]);
@@ -248,6 +279,8 @@ mod tests {
         assert!(!decides(anywhere(), "https://shop.example.com/admin", &sure, shop));
         assert!(decides(anywhere(), "https://shop.example.com/docs/a", &sure, shop));
         assert!(decides(unseen(), "https://shop.example.com/admin", &sure, shop), "it is about everything");
+        assert!(decides(unseen().about(exact.as_ref()), "https://shop.example.com/docs", &sure, shop));
+        assert!(!decides(unseen().about(exact.as_ref()), "https://shop.example.com/docs/a", &sure, shop));
     }
 
     #[test]

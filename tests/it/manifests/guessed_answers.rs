@@ -113,6 +113,11 @@ fn a_request_that_nothing_unseen_could_take_still_refutes() {
     assert_answer_in_any_order(other_paths, &shop, doubled_route(), "refuted", "");
     assert_answer_in_any_order(HOST_A, &open("own", A), shops("y.example.org:443", "z.example.org:443"), "refuted", "");
     assert_answer_in_any_order(HOST_A, &open("own", A), shops("z.example.org:443", ALL), "refuted", "");
+    // Of the hosts that one route takes, only one is unsure.
+    for hosts in [[A, "z.example.com:443"], ["0.example.com:443", A]] {
+        let both = open("own", &hosts.join("', '"));
+        assert_answer("backends: [bkd_ok]", &both, &shops("x.example.org:443", A), "refuted", "");
+    }
 }
 
 #[test]
