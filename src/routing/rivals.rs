@@ -8,6 +8,7 @@
 //! path what this host gets. A route that another source declares with the consent of the edge is no rival.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::host_rank::rank_host;
 use super::selector::{Selector, passes_tls_through};
@@ -66,18 +67,20 @@ impl<'w> Rivals<'w> {
         let mut found = BTreeMap::new();
         for (_, selector) in asked.iter().chain(others) {
             let probe = selector.probe();
-            for (host, port) in &addresses {
+            for (host, port) in served_to(selector, &addresses) {
                 let can_win = |own: &Selector<'_>| own.rank(host, *port, &probe, passes_through).is_ok();
-                let is_other = only.is_some() && !asked.iter().any(|(_, own)| can_win(own));
-                if is_other || selector.rank_address(host, *port).is_none() {
+                if only.is_some() && !asked.iter().any(|(_, own)| can_win(own)) {
                     continue;
                 }
                 let Some(left) = budget.checked_sub(1) else { return (found.into_values().collect(), 0) };
                 budget = left;
+                if selector.rank_address(host, *port).is_none() {
+                    continue;
+                }
                 let winner = with.winning(host, *port, &probe).and_then(|at| taking.get(at));
                 let winner = winner.filter(|((key, _), _)| only.is_none_or(|only| *key == only));
                 if let (Some((taking, own)), Some((losing, other))) = (winner, without.winner(host, *port, &probe)) {
-                    let are_equal = own.precedence() == other.precedence();
+                    let are_equal = own.precedence() == other.precedence() && own.port == other.port;
                     let rivals = Self { taking: *taking, losing: *losing, are_equal };
                     found.entry((taking.0, losing.0)).or_insert(rivals);
                 }
@@ -127,14 +130,30 @@ impl<'w> Rivals<'w> {
 /// The hosts and ports of an edge at which a route that takes requests is served. A wildcard serves hosts that no hostport names.
 fn addresses(edge: &HttpsEdge, taking: &[(KnownRoute<'_>, Selector<'_>)]) -> BTreeSet<(String, u16)> {
     let mut all: BTreeSet<(String, u16)> = edge.addresses().map(|(_, _, address)| address).collect();
+    // Each of these routes is compared with each address, which is bounded as the lookups are.
+    let taking = taking.iter().take(MOST_LOOKUPS / all.len().max(1)).map(|(_, selector)| selector);
     let mut named = Vec::new();
-    for (_, selector) in taking.iter().filter(|(_, selector)| !selector.host.is_empty()) {
-        let served = all.iter().filter(|(host, _)| rank_host(&selector.host, host).is_some());
-        named.extend(served.map(|(_, port)| (selector.host.clone(), *port)));
+    for selector in taking.clone().filter(|selector| !selector.host.is_empty()) {
+        let served = all.iter().filter(|(host, _)| rank_host(&selector.host, host).is_some()).map(|(_, port)| *port);
+        let served = served.filter(|port| selector.rank_address(&selector.host, *port).is_some());
+        named.extend(served.map(|port| (selector.host.clone(), port)));
     }
+    all.retain(|(host, port)| taking.clone().any(|selector| selector.rank_address(host, *port).is_some()));
     all.extend(named);
-    all.retain(|(host, port)| taking.iter().any(|(_, selector)| selector.rank_address(host, *port).is_some()));
     all
+}
+
+/// The addresses at which a route may be served: with a literal host, those of the host alone.
+fn served_to<'a>(
+    selector: &Selector<'_>,
+    addresses: &'a BTreeSet<(String, u16)>,
+) -> impl Iterator<Item = &'a (String, u16)> + use<'a> {
+    let host = (!selector.host.is_empty() && !selector.host.starts_with("*.")).then(|| selector.host.clone());
+    let (first, last) = match host {
+        Some(host) => (Bound::Included((host.clone(), 0)), Bound::Included((host, u16::MAX))),
+        None => (Bound::Unbounded, Bound::Unbounded),
+    };
+    addresses.range((first, last))
 }
 
 #[cfg(test)]
@@ -178,6 +197,25 @@ mod tests {
         }
         let wide = rivals(&["a.example.com", "b.example.com"], &[(PathPrefix, "*.example.com")], &declared);
         assert_eq!(wide, taken.map(|text| text.replacen("a.", "*.", 1)));
+    }
+
+    #[test]
+    fn many_routes_with_hosts_take_no_quadratic_number_of_lookups() {
+        let edge = HttpsEdge { hostports: vec!["*.example.com:443".to_owned()], ..HttpsEdge::default() };
+        let matches: Vec<String> = (0..500).map(|number| format!("h{number}.example.com")).collect();
+        let named = matches.iter().map(|matched| (PathPrefix, matched.as_str()));
+        let all = routes(&named.chain([(PathPrefix, "/")]).collect::<Vec<_>>());
+        let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
+        let (unmanaged, declared) = known.split_at(500);
+        let (found, left) = Rivals::search(&edge, unmanaged, declared, None, 1_100);
+        assert!(found.len() == 500 && left > 0, "{} with {left} left", found.len());
+    }
+
+    #[test]
+    fn routes_of_one_path_at_different_ports_have_no_equal_match() {
+        let found =
+            rivals(&["a.example.com"], &[(PathPrefix, "a.example.com:443/x")], &[(PathPrefix, "a.example.com/x")]);
+        assert_eq!(found, ["a.example.com:443/x takes requests from a.example.com/x"]);
     }
 
     #[test]
