@@ -198,19 +198,21 @@ impl Module for Oauth {
         lists
     }
 
+    fn lets_preflights_pass(&self) -> bool {
+        self.options_passthrough
+    }
+
     fn access_change(&self, former: &Self) -> AccessChange {
-        let passes = AccessChange::of_switch(former.options_passthrough, self.options_passthrough);
         match (former.provider.apps().as_slice(), self.provider.apps().as_slice()) {
             ([was], [is]) => {
                 let [had, has] = [&former.provider, &self.provider].map(Provider::memberships);
                 let [had, has] = [(was, had), (is, has)].map(|(app, [teams, organizations])| {
                     [app.email_addresses, app.email_domains, teams, organizations]
                 });
-                passes
-                    .and(AccessChange::of_value(&(was.provider, was.client_id), &(is.provider, is.client_id)))
+                AccessChange::of_value(&(was.provider, was.client_id), &(is.provider, is.client_id))
                     .and(AccessChange::of_open_lists(&had, &has))
             }
-            _ => passes.and(AccessChange::of_value(former, self)),
+            _ => AccessChange::of_value(former, self),
         }
     }
 

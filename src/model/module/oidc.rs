@@ -30,9 +30,12 @@ impl Module for Oidc {
     const IS_LOGIN: bool = true;
     type View = Self;
 
+    fn lets_preflights_pass(&self) -> bool {
+        self.options_passthrough
+    }
+
     fn access_change(&self, former: &Self) -> AccessChange {
-        AccessChange::of_switch(former.options_passthrough, self.options_passthrough)
-            .and(AccessChange::of_value(&former.issuer, &self.issuer))
+        AccessChange::of_value(&former.issuer, &self.issuer)
             .and(AccessChange::of_value(&former.client_id, &self.client_id))
     }
 

@@ -126,13 +126,15 @@ impl Module for Saml {
         vec![("authorized_groups".into(), self.authorized_groups.len())]
     }
 
+    fn lets_preflights_pass(&self) -> bool {
+        self.options_passthrough
+    }
+
     fn access_change(&self, former: &Self) -> AccessChange {
-        AccessChange::of_switch(former.options_passthrough, self.options_passthrough)
-            .and(AccessChange::of_value(&former.idp_metadata, &self.idp_metadata))
-            .and(AccessChange::of_open_lists(
-                &[former.authorized_groups.as_slice()],
-                &[self.authorized_groups.as_slice()],
-            ))
+        AccessChange::of_value(&former.idp_metadata, &self.idp_metadata).and(AccessChange::of_open_lists(
+            &[former.authorized_groups.as_slice()],
+            &[self.authorized_groups.as_slice()],
+        ))
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {

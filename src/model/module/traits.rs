@@ -83,8 +83,13 @@ pub trait Module:
         Admittance::Somebody
     }
 
-    /// Returns how the enabled module differs from a former one in whom it admits. By default, another configuration of a module
-    /// that restricts access may admit somebody who was refused.
+    /// Whether the enabled module lets preflight requests pass without a check.
+    fn lets_preflights_pass(&self) -> bool {
+        false
+    }
+
+    /// Returns how the enabled module differs from a former one in whom it admits, apart from the preflight requests that it lets
+    /// pass. By default, another configuration of a module that restricts access may admit somebody who was refused.
     fn access_change(&self, former: &Self) -> AccessChange {
         let restricts = self.restricts_access() || former.restricts_access();
         if restricts { AccessChange::of_value(former, self) } else { AccessChange::Same }
@@ -134,8 +139,12 @@ pub trait AnyModule: Any + Toggle + Debug + Send + Sync {
     fn access_lists(&self) -> Vec<(String, usize)>;
     /// Returns whom the enabled module admits.
     fn admits(&self) -> Admittance;
-    /// Returns how the enabled module differs from a former one in whom it admits.
-    fn access_change(&self, former: &dyn AnyModule) -> AccessChange;
+    /// Returns how the enabled module differs from a former one in whom it admits with preflight requests, or with all others.
+    fn access_change_of(&self, former: &dyn AnyModule, are_preflights: bool) -> AccessChange;
+    /// Returns how the enabled module differs from a former one in whom it admits with any request.
+    fn access_change(&self, former: &dyn AnyModule) -> AccessChange {
+        self.access_change_of(former, true).and(self.access_change_of(former, false))
+    }
     /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
     fn ip_policies(&self) -> Option<&[String]>;
     /// Returns what the enabled module does with a request.
@@ -173,9 +182,10 @@ impl<M: Module> AnyModule for M {
     fn admits(&self) -> Admittance {
         Module::admits(self)
     }
-    fn access_change(&self, former: &dyn AnyModule) -> AccessChange {
-        let former = former.as_any().downcast_ref::<M>();
-        former.map_or(AccessChange::Unknown, |former| Module::access_change(self, former))
+    fn access_change_of(&self, former: &dyn AnyModule, are_preflights: bool) -> AccessChange {
+        let Some(former) = former.as_any().downcast_ref::<M>() else { return AccessChange::Unknown };
+        let [did, does] = [former, self].map(|it| are_preflights && Module::lets_preflights_pass(it));
+        if did || does { AccessChange::of_switch(did, does) } else { Module::access_change(self, former) }
     }
     fn ip_policies(&self) -> Option<&[String]> {
         Module::ip_policies(self)

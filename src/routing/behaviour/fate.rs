@@ -48,7 +48,7 @@ impl<'s> Fate<'s> {
     }
 
     /// The fate of the requests that a route takes in this state, if it is there.
-    pub(super) fn of_route(&self, route: &Key) -> Option<Fate<'s>> {
+    pub(crate) fn of_route(&self, route: &Key) -> Option<Fate<'s>> {
         let edge = self.state.get(&route.parent_key()?)?;
         Some(Fate::new(self.state, Some(edge), Some(self.state.get(route)?)))
     }
@@ -85,13 +85,18 @@ impl<'s> Fate<'s> {
         hosts.flat_map(|host| FateModule::all_of(self.state, host)).collect()
     }
 
-    /// How a module differs from the one of the same name in a former fate in whom it admits. One that no longer has any effect
-    /// admits everybody, and one that had none refused nobody.
-    pub(in crate::routing) fn access_change(&self, former: &Fate<'_>, name: &str) -> AccessChange {
+    /// How a module differs from the one of the same name in a former fate in whom it admits with preflight requests, or with all
+    /// others. One that no longer has any effect admits everybody, and one that had none refused nobody.
+    pub(in crate::routing) fn access_change(
+        &self,
+        former: &Fate<'_>,
+        name: &str,
+        are_preflights: bool,
+    ) -> AccessChange {
         let (modules, former_modules) = (self.configured_modules(), former.configured_modules());
         let Some(had) = former_modules.iter().find(|it| it.slot.name == name) else { return AccessChange::Same };
         let has = modules.iter().find(|it| it.slot.name == name);
-        has.map_or(AccessChange::Wider, |has| has.access_change(had))
+        has.map_or(AccessChange::Wider, |has| has.access_change_of(had, are_preflights))
     }
 
     /// The ID of the backend, if the route has an enabled one.

@@ -91,19 +91,27 @@ impl<'s> FateModule<'s> {
         if has_secrets(self.module) { ModuleLikeness::OtherSecrets } else { ModuleLikeness::Same }
     }
 
-    /// Compares whom the module admits with whom a former one did. Of modules with secrets that are not compared, this is unknown
-    /// as soon as anything else differs.
+    /// Compares whom the module admits with whom a former one did.
     pub(super) fn access_change(&self, former: &FateModule<'_>) -> AccessChange {
+        self.plain_access_change(former).unwrap_or_else(|| self.module.access_change(former.module))
+    }
+
+    /// Compares whom the module admits with preflight requests, or with all others, with whom a former one did.
+    pub(super) fn access_change_of(&self, former: &FateModule<'_>, are_preflights: bool) -> AccessChange {
+        let plain = self.plain_access_change(former);
+        plain.unwrap_or_else(|| self.module.access_change_of(former.module, are_preflights))
+    }
+
+    /// The difference in whom the modules admit, unless their own configurations decide it. Of modules with secrets that are not
+    /// compared, it is unknown as soon as anything else differs.
+    fn plain_access_change(&self, former: &FateModule<'_>) -> Option<AccessChange> {
         if former.compare(self) != ModuleLikeness::Different {
-            return AccessChange::Same;
+            return Some(AccessChange::Same);
         }
         let is_comparable = self.host.key == former.host.key
             && are_comparable((former.state, &**former.host), (self.state, &**self.host), self.slot);
         let is_secret = !is_comparable && (has_secrets(self.module) || has_secrets(former.module));
-        if is_secret || reference_another_content(former, self) {
-            return AccessChange::Unknown;
-        }
-        self.module.access_change(former.module)
+        (is_secret || reference_another_content(former, self)).then_some(AccessChange::Unknown)
     }
 }
 

@@ -3,9 +3,10 @@
 //! Each module says itself how a configuration differs from a former one in whom it admits
 //! ([`Module::access_change`](crate::model::Module::access_change)), as for a behaviour diff. For example, a
 //! `user_agent_filter` without patterns is still there, but refuses nobody. So is a `mutual_tls` whose edge no longer terminates TLS.
+//! A login that lets preflight requests pass still checks all others: these are judged apart.
 
 use super::flaw::{Flaw, FlawPlace};
-use super::requirement::{JudgedRequests, MetModule, modules_of};
+use super::requirement::{JudgedRequests, MetModule, method_in, modules_of};
 use crate::model::Module as _;
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::admission::AccessChange;
@@ -41,18 +42,34 @@ impl JudgedRequests<'_, '_> {
             let flaw = Flaw::certain(clause, FlawPlace::Edge).at(TlsTermination::SLOT);
             return Some(flaw.cured_by(format!("let the edge terminate TLS, for `{idle}`")));
         }
+        let weakened = |are_preflights: bool| self.weakened(invariant, former, &kept, are_preflights, &end);
+        let flaws: Vec<Flaw> = [false, true].into_iter().filter_map(weakened).collect();
+        flaws.iter().find(|flaw| flaw.is_certain).or(flaws.first()).cloned()
+    }
+
+    /// Whether one of the kept modules restricts the requests less: the preflights among them, or the others.
+    fn weakened(
+        self,
+        invariant: &Invariant,
+        former: &Fate<'_>,
+        kept: &[&str],
+        are_preflights: bool,
+        end: &str,
+    ) -> Option<Flaw> {
+        let method = method_in(&invariant.scope, are_preflights)?;
         let mut doubt = None;
         for met in modules_of(self.fate).filter(|met| kept.contains(&met.slot.name)) {
             let name = met.slot.name;
-            match self.fate.access_change(former, name) {
+            match self.fate.access_change(former, name, are_preflights) {
                 AccessChange::Wider => {
                     let flaw = Flaw::certain(format!("is restricted less by `{name}`{end}"), met.place).at(name);
-                    return Some(flaw.cured_by(format!("let `{name}` restrict as much as before")));
+                    let flaw = flaw.cured_by(format!("let `{name}` restrict as much as before"));
+                    return Some(Flaw { method, ..flaw });
                 }
                 AccessChange::Unknown => doubt = doubt.or_else(|| Some(met.doubt("whom the changed `{}` would admit"))),
                 AccessChange::Same | AccessChange::Narrower => {}
             }
         }
-        doubt
+        doubt.map(|doubt: Flaw| Flaw { method, ..doubt })
     }
 }

@@ -272,16 +272,11 @@ impl<'s> JudgedRequests<'_, 's> {
 
     /// Whether the requests reach a backend without any of the modules in `requires_any`: the preflights among them, or the others.
     fn unmet(self, invariant: &Invariant, are_preflights: bool) -> Option<Flaw> {
-        let (required, listed) = (&invariant.requires_any, &invariant.scope.methods);
-        if required.is_empty() {
+        if invariant.requires_any.is_empty() {
             return None;
         }
-        let any = if are_preflights { PREFLIGHT } else { "GET" };
-        let listed = match listed.is_empty() {
-            true => Some(any),
-            false => listed.iter().map(String::as_str).find(|it| it.eq_ignore_ascii_case(PREFLIGHT) == are_preflights),
-        };
-        let request = TracedRequest { method: listed?.to_ascii_uppercase(), ..TracedRequest::default() };
+        let method = method_in(&invariant.scope, are_preflights)?;
+        let request = TracedRequest { method, ..TracedRequest::default() };
         self.unmet_by(&request, invariant, &self.backend()?)
     }
 
@@ -367,6 +362,17 @@ impl MetModule<'_> {
         let clause = clause.replace("{}", self.slot.name);
         Flaw::doubt(&clause, self.place).at(self.slot.name)
     }
+}
+
+/// A method of a scope: that of preflight requests, or one of the others; none if the scope has no such method.
+pub(super) fn method_in(scope: &InvariantScope, are_preflights: bool) -> Option<String> {
+    let any = if are_preflights { PREFLIGHT } else { "GET" };
+    let mut listed = scope.methods.iter().map(String::as_str);
+    let method = match scope.methods.is_empty() {
+        true => Some(any),
+        false => listed.find(|it| it.eq_ignore_ascii_case(PREFLIGHT) == are_preflights),
+    };
+    method.map(str::to_ascii_uppercase)
 }
 
 /// Names of modules of which one is enough.

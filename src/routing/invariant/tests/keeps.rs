@@ -149,6 +149,34 @@ fn a_module_that_must_be_kept_does_not_restrict_less() {
 }
 
 #[test]
+fn a_login_that_lets_options_pass_restricts_no_other_method_less() {
+    let with = |methods: &Value, more: Value| {
+        let keeps = invariant(json!({"keeps": ["oidc"], "scope": {"methods": methods}}));
+        let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+        state(&[keeps, hooks, route("hooks", "docs", "/", json!({"oidc": more}))])
+    };
+    let told_of = |methods: Value, then: Value, now_is: Value| {
+        let (before, after) = (with(&methods, then), with(&methods, now_is));
+        let proofs = prove_change(&before, &after, now());
+        proofs.iter().flat_map(|proof| proof.breaches.iter().map(told)).collect::<Vec<String>>()
+    };
+    let login = |client: &str, passes: bool| json!({"client_id": client, "options_passthrough": passes});
+    let (strict, lenient) = (|| login("a", false), || login("a", true));
+    let less = "is restricted less by `oidc` on its way to the backend `bkd_1`";
+    let preflight = format!("`OPTIONS https://hooks.example.com/` {less}");
+    for methods in [json!([]), json!(["GET", "options"]), json!(["OPTIONS"])] {
+        assert_eq!(told_of(methods.clone(), strict(), lenient()), [preflight.as_str()], "{methods}");
+        assert!(told_of(methods.clone(), lenient(), strict()).is_empty(), "{methods}");
+    }
+    assert!(told_of(json!(["GET"]), strict(), lenient()).is_empty());
+    // Another client may admit others, but not with the requests that it lets pass as before.
+    let other = |method: &str| format!("`{method} https://hooks.example.com/` whom the changed `oidc` would admit");
+    assert_eq!(told_of(json!(["OPTIONS", "PUT"]), lenient(), login("b", true)), [other("PUT")]);
+    assert!(told_of(json!(["OPTIONS"]), lenient(), login("b", true)).is_empty());
+    assert_eq!(told_of(json!(["GET"]), strict(), login("b", true)), [other("GET")]);
+}
+
+#[test]
 fn requests_that_another_route_takes_are_restricted_as_much() {
     let keeps = invariant(json!({"keeps": ["user_agent_filter"]}));
     let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
