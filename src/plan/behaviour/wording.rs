@@ -80,7 +80,8 @@ impl WordedDifference {
     }
 }
 
-/// The words if a module has another route, whose ID is in the settings of the module in other systems.
+/// The words if a module has another route, whose ID is in the settings of the module in other systems. A route that had the module
+/// before is known there.
 fn words_of_settings(then: &Fate<'_>, now: &Fate<'_>) -> Option<String> {
     let id = |fate: &Fate<'_>| fate.route.map(|route| route.key.id.clone());
     if id(then) == id(now) {
@@ -88,8 +89,13 @@ fn words_of_settings(then: &Fate<'_>, now: &Fate<'_>) -> Option<String> {
     }
     let (former, present) = (then.modules(), now.modules());
     let moves = |it: &&FateModule<'_>| former.iter().any(|one| one.slot == it.slot && one.host.key != it.host.key);
-    let settings = present.iter().filter(moves).find_map(|it| it.slot.settings_with_id)?;
-    Some(format!("{settings} change{AT_OTHERS}"))
+    let (settings, met) = present.iter().filter(moves).find_map(|it| Some((it.slot.settings_with_id?, it)))?;
+    let own = then.of_route(&met.host.key);
+    let is_known = own.is_some_and(|own| own.modules().iter().any(|it| it.slot == met.slot));
+    Some(match is_known {
+        true => format!("{settings} are those of another route"),
+        false => format!("{settings} change{AT_OTHERS}"),
+    })
 }
 
 /// The words for requests that nothing handled before.

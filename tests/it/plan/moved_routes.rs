@@ -55,3 +55,17 @@ fn a_renamed_route_with_saml_is_no_safe_refactoring() {
     let told = folder.ok("plan m --behaviour").out;
     assert!(told.contains("The plan is a safe refactoring."), "{told}");
 }
+
+#[test]
+fn requests_that_move_to_a_route_whose_login_is_set_up_need_no_other_one() {
+    let folder = Folder::new();
+    let metadata = "<EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://idp\"/>";
+    let saml = format!("      saml: {{idp_metadata: '{metadata}'}}\n");
+    let all = ("all", "/", saml.as_str());
+    folder.write("m/shop.yaml", &edge(&[all, ("docs", "/docs/", saml.as_str())]));
+    folder.ok("reconcile m");
+    folder.write("m/shop.yaml", &edge(&[all]));
+    let told = folder.ok("plan m --behaviour").out;
+    assert!(told.contains("SAML entity ID and ACS URL are those of another route"), "{told}");
+    assert!(!told.contains("set up the identity provider") && !told.contains("refactoring"), "{told}");
+}
