@@ -15,11 +15,11 @@ use super::selector::{Selector, passes_tls_through};
 use super::table::{KnownRoute, RouteTable};
 use crate::model::{HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 
-/// The most requests that are routed for an edge or a page, so that huge edges do not take quadratic time. Those of the routes
-/// without a source come first.
-const MOST_LOOKUPS: usize = 1 << 18;
+/// The most steps for an edge or a page, so that huge edges do not take quadratic time. Each comparison of a route with an address
+/// is one, also if the route does not match it. Those of the routes without a source come first.
+const MOST_STEPS: usize = 1 << 18;
 /// The most of them for a route that a request writes, whose response waits.
-const MOST_OF_ROUTE: usize = 1 << 14;
+const MOST_OF_ROUTE: usize = 1 << 16;
 /// The most routes of an edge that are compared for a request or a page. The runs of sources compare those of larger edges.
 const MOST_STORED: usize = 5000;
 
@@ -35,21 +35,27 @@ pub(crate) struct Rivals<'w> {
 }
 
 impl<'w> Rivals<'w> {
-    /// The rivals among the routes of an edge, by their keys. Both lists are in the order of their keys.
-    pub(crate) fn find(edge: &HttpsEdge, unmanaged: &[KnownRoute<'w>], declared: &[KnownRoute<'w>]) -> Vec<Self> {
-        Self::search(edge, unmanaged, declared, None, MOST_LOOKUPS).0
+    /// The rivals among the routes of an edge, by their keys, and whether all routes were compared. Both lists are in the order
+    /// of their keys.
+    pub(crate) fn find(
+        edge: &HttpsEdge,
+        unmanaged: &[KnownRoute<'w>],
+        declared: &[KnownRoute<'w>],
+    ) -> (Vec<Self>, bool) {
+        let mut budget = MOST_STEPS;
+        Self::search(edge, unmanaged, declared, None, &mut budget)
     }
 
-    /// The rivals of all routes without a source, or of only one of them, and what is left of a budget of lookups.
+    /// The rivals of all routes without a source, or of only one of them, and whether the budget of steps was enough for all.
     fn search(
         edge: &HttpsEdge,
         unmanaged: &[KnownRoute<'w>],
         declared: &[KnownRoute<'w>],
         only: Option<&Key>,
-        mut budget: usize,
-    ) -> (Vec<Self>, usize) {
+        budget: &mut usize,
+    ) -> (Vec<Self>, bool) {
         if unmanaged.is_empty() || declared.is_empty() {
-            return (Vec::new(), budget);
+            return (Vec::new(), true);
         }
         let passes_through = passes_tls_through(edge);
         let without = RouteTable::new(passes_through, declared.iter().copied());
@@ -63,18 +69,22 @@ impl<'w> Rivals<'w> {
                 (own.map(std::slice::from_ref).unwrap_or_default(), with.routes())
             }
         };
-        let addresses = addresses(edge, asked);
+        // At least half of the steps are left to look for rivals.
+        let mut of_addresses = *budget / 2;
+        *budget -= of_addresses;
+        let (addresses, mut is_whole) = addresses(edge, asked, &mut of_addresses);
+        *budget += of_addresses;
         let mut found = BTreeMap::new();
-        for (_, selector) in asked.iter().chain(others) {
+        'all: for (_, selector) in asked.iter().chain(others) {
             let probe = selector.probe();
             for (host, port) in served_to(selector, &addresses) {
-                let can_win = |own: &Selector<'_>| own.rank(host, *port, &probe, passes_through).is_ok();
-                if only.is_some() && !asked.iter().any(|(_, own)| can_win(own)) {
-                    continue;
+                if !take_step(budget) {
+                    is_whole = false;
+                    break 'all;
                 }
-                let Some(left) = budget.checked_sub(1) else { return (found.into_values().collect(), 0) };
-                budget = left;
-                if selector.rank_address(host, *port).is_none() {
+                let can_win = |own: &Selector<'_>| own.rank(host, *port, &probe, passes_through).is_ok();
+                let is_lost = only.is_some() && !asked.iter().any(|(_, own)| can_win(own));
+                if is_lost || selector.rank_address(host, *port).is_none() {
                     continue;
                 }
                 let winner = with.winning(host, *port, &probe).and_then(|at| taking.get(at));
@@ -86,13 +96,13 @@ impl<'w> Rivals<'w> {
                 }
             }
         }
-        (found.into_values().collect(), budget)
+        (found.into_values().collect(), is_whole)
     }
 
     /// The rivals among the routes of some edges of a store, for a page: none on edges that no source owns or that have very many
     /// routes.
     pub(crate) fn of_stored<'k>(state: &'w Snapshot, edges: impl IntoIterator<Item = &'k Key>) -> Vec<Self> {
-        let mut budget = MOST_LOOKUPS;
+        let mut budget = MOST_STEPS;
         edges.into_iter().flat_map(|edge| Self::of_edge(state, edge, None, &mut budget)).collect()
     }
 
@@ -102,7 +112,7 @@ impl<'w> Rivals<'w> {
         edge.map(|edge| Self::of_edge(state, &edge, Some(route), &mut budget)).unwrap_or_default()
     }
 
-    /// The rivals among the routes of an edge of a store, or those of only one. To read a route costs as much as a lookup.
+    /// The rivals among the routes of an edge of a store, or those of only one. To read a route is a step, too.
     fn of_edge(state: &'w Snapshot, edge: &Key, only: Option<&Key>, budget: &mut usize) -> Vec<Self> {
         let entry = state.get(edge).filter(|entry| entry.claim.is_some());
         let Some(edge_spec) = entry.and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
@@ -116,9 +126,7 @@ impl<'w> Rivals<'w> {
             let list = if entry.claim.is_none() { &mut unmanaged } else { &mut declared };
             list.extend(entry.spec_as::<HttpsEdgeRoute>().map(|route| (&entry.key, route)));
         }
-        let (found, left) = Self::search(edge_spec, &unmanaged, &declared, only, *budget);
-        *budget = left;
-        found
+        Self::search(edge_spec, &unmanaged, &declared, only, budget).0
     }
 
     /// What the route without a source does to the declared one: the words between the two.
@@ -127,20 +135,39 @@ impl<'w> Rivals<'w> {
     }
 }
 
-/// The hosts and ports of an edge at which a route that takes requests is served. A wildcard serves hosts that no hostport names.
-fn addresses(edge: &HttpsEdge, taking: &[(KnownRoute<'_>, Selector<'_>)]) -> BTreeSet<(String, u16)> {
-    let mut all: BTreeSet<(String, u16)> = edge.addresses().map(|(_, _, address)| address).collect();
-    // Each of these routes is compared with each address, which is bounded as the lookups are.
-    let taking = taking.iter().take(MOST_LOOKUPS / all.len().max(1)).map(|(_, selector)| selector);
-    let mut named = Vec::new();
-    for selector in taking.clone().filter(|selector| !selector.host.is_empty()) {
-        let served = all.iter().filter(|(host, _)| rank_host(&selector.host, host).is_some()).map(|(_, port)| *port);
-        let served = served.filter(|port| selector.rank_address(&selector.host, *port).is_some());
-        named.extend(served.map(|port| (selector.host.clone(), port)));
+/// Takes a step from a budget; `false` if none is left.
+fn take_step(budget: &mut usize) -> bool {
+    let left = budget.checked_sub(1);
+    *budget = left.unwrap_or_default();
+    left.is_some()
+}
+
+/// The hosts and ports of an edge at which a route that takes requests is served, and whether the budget was enough for all. A
+/// wildcard serves hosts that no hostport names.
+fn addresses(
+    edge: &HttpsEdge,
+    taking: &[(KnownRoute<'_>, Selector<'_>)],
+    budget: &mut usize,
+) -> (BTreeSet<(String, u16)>, bool) {
+    let served: BTreeSet<(String, u16)> = edge.addresses().map(|(_, _, address)| address).collect();
+    // A route without a host is served at all of them, and most have none.
+    let is_for_all = taking.iter().any(|(_, selector)| selector.host.is_empty());
+    let mut all = if is_for_all { served.clone() } else { BTreeSet::new() };
+    for (_, selector) in taking.iter().filter(|(_, selector)| !selector.host.is_empty()) {
+        for (host, port) in &served {
+            if !take_step(budget) {
+                return (all, false);
+            }
+            if selector.rank_address(host, *port).is_some() {
+                all.insert((host.clone(), *port));
+            }
+            let serves_host = rank_host(&selector.host, host).is_some();
+            if serves_host && selector.rank_address(&selector.host, *port).is_some() {
+                all.insert((selector.host.clone(), *port));
+            }
+        }
     }
-    all.retain(|(host, port)| taking.clone().any(|selector| selector.rank_address(host, *port).is_some()));
-    all.extend(named);
-    all
+    (all, true)
 }
 
 /// The addresses at which a route may be served: with a literal host, those of the host alone.
@@ -170,7 +197,8 @@ mod tests {
         let all = routes(&[unmanaged, declared].concat());
         let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
         let (unmanaged, declared) = known.split_at(unmanaged.len());
-        let found = Rivals::find(&edge, unmanaged, declared);
+        let (found, is_whole) = Rivals::find(&edge, unmanaged, declared);
+        assert!(is_whole);
         let text = |it: &Rivals<'_>| format!("{} {} {}", it.taking.1.r#match, it.verb(), it.losing.1.r#match);
         found.iter().map(text).collect()
     }
@@ -200,15 +228,32 @@ mod tests {
     }
 
     #[test]
-    fn many_routes_with_hosts_take_no_quadratic_number_of_lookups() {
+    fn many_routes_with_hosts_take_no_quadratic_number_of_steps() {
         let edge = HttpsEdge { hostports: vec!["*.example.com:443".to_owned()], ..HttpsEdge::default() };
-        let matches: Vec<String> = (0..500).map(|number| format!("h{number}.example.com")).collect();
+        let matches: Vec<String> = (0..6_000).map(|number| format!("h{number}.example.com")).collect();
         let named = matches.iter().map(|matched| (PathPrefix, matched.as_str()));
         let all = routes(&named.chain([(PathPrefix, "/")]).collect::<Vec<_>>());
         let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
-        let (unmanaged, declared) = known.split_at(500);
-        let (found, left) = Rivals::search(&edge, unmanaged, declared, None, 1_100);
-        assert!(found.len() == 500 && left > 0, "{} with {left} left", found.len());
+        let (unmanaged, declared) = known.split_at(6_000);
+        let mut budget = 3 * 6_000;
+        let (found, is_whole) = Rivals::search(&edge, unmanaged, declared, None, &mut budget);
+        assert_eq!((found.len(), is_whole), (6_000, true));
+    }
+
+    #[test]
+    fn addresses_that_a_route_cannot_win_at_are_steps_too() {
+        let hostports = (0..20).map(|number| format!("h{number}.example.com:443")).collect();
+        let edge = HttpsEdge { hostports, ..HttpsEdge::default() };
+        let all = routes(&[(PathPrefix, "/home"), (PathPrefix, "/cart"), (PathPrefix, "/docs")]);
+        let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
+        let (unmanaged, declared) = known.split_at(1);
+        for (only, steps) in [(None, 60), (Some(known[0].0), 80)] {
+            let search = |mut budget: usize| {
+                let (found, is_whole) = Rivals::search(&edge, unmanaged, declared, only, &mut budget);
+                (found.len(), is_whole, budget)
+            };
+            assert_eq!([search(steps), search(steps - 1)], [(0, true, 0), (0, false, 0)], "{only:?}");
+        }
     }
 
     #[test]
@@ -233,14 +278,14 @@ mod tests {
         let all = routes(&matches.map(|matched| (PathPrefix, matched)));
         let known: Vec<KnownRoute<'_>> = all.iter().map(|(key, route)| (key, route)).collect();
         let (unmanaged, declared) = known.split_at(4);
-        let whole = Rivals::find(&edge, unmanaged, declared);
+        let (whole, _) = Rivals::find(&edge, unmanaged, declared);
         assert_eq!(whole.len(), 6, "three at one host, and all declared ones at the other");
         for (key, _) in unmanaged {
             let of_edge = whole.iter().filter(|it| it.taking.0 == *key).map(|it| it.losing.0);
-            let (found, left) = Rivals::search(&edge, unmanaged, declared, Some(*key), 10);
-            assert!(found.iter().map(|it| it.losing.0).eq(of_edge) && left > 0, "{key}");
+            let (found, is_whole) = Rivals::search(&edge, unmanaged, declared, Some(*key), &mut 20);
+            assert!(found.iter().map(|it| it.losing.0).eq(of_edge) && is_whole, "{key}");
         }
-        let nothing_left = Rivals::search(&edge, unmanaged, declared, None, 1);
-        assert_eq!((nothing_left.0.len(), nothing_left.1), (1, 0));
+        let (found, is_whole) = Rivals::search(&edge, unmanaged, declared, None, &mut 2);
+        assert_eq!((found.len(), is_whole), (1, false));
     }
 }

@@ -49,7 +49,15 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         declared.sort_unstable_by_key(|(key, _)| *key);
         // The routes of another source are told to that one.
         let is_own = |rivals: &Rivals<'_>| own.binary_search_by_key(&rivals.losing.0, |(key, _)| *key).is_ok();
-        let found: Vec<Rivals<'_>> = Rivals::find(edge, unmanaged, &declared).into_iter().filter(is_own).collect();
+        let (found, is_whole) = Rivals::find(edge, unmanaged, &declared);
+        if let Some((first, _)) = own.first().filter(|_| !is_whole) {
+            // The edge of another source is told with a route of this one.
+            let (subject, field) = if view.edge_of(first).is_some() { (key, "hostports") } else { (*first, "match") };
+            let message =
+                format!("{key} has so many routes and hosts that those without a source were not compared with all");
+            findings.report(subject, [field], message);
+        }
+        let found: Vec<Rivals<'_>> = found.into_iter().filter(is_own).collect();
         // One route is one finding, however many it takes requests from.
         for of_one in found.chunk_by(|one, other| one.taking.0 == other.taking.0) {
             let Some(rivals) = of_one.first() else { continue };
