@@ -14,6 +14,7 @@ use super::host_rank::rank_host;
 use super::selector::{Selector, passes_tls_through};
 use super::table::{KnownRoute, RouteTable};
 use crate::model::{HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
+use crate::syntax::text::number_of;
 
 /// The most steps for an edge or a page, so that huge edges do not take quadratic time. Each comparison of a route with an address
 /// is one, also if the route does not match it. Those of the routes without a source come first.
@@ -127,6 +128,11 @@ impl<'w> Rivals<'w> {
             list.extend(entry.spec_as::<HttpsEdgeRoute>().map(|route| (&entry.key, route)));
         }
         Self::search(edge_spec, &unmanaged, &declared, only, budget).0
+    }
+
+    /// The words for so many more declared routes; empty for none.
+    pub(crate) fn and_others(count: usize) -> String {
+        if count == 0 { String::new() } else { format!(" and {}", number_of(count, "other")) }
     }
 
     /// What the route without a source does to the declared one: the words between the two.

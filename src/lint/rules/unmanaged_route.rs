@@ -5,7 +5,6 @@ use foldhash::HashMap;
 use super::prelude::*;
 use crate::routing::rivals::Rivals;
 use crate::routing::table::KnownRoute;
-use crate::syntax::text::number_of;
 
 /// The name of the lint. Pages list its findings among what was changed by hand.
 pub(crate) const NAME: &str = "unmanaged-route";
@@ -62,10 +61,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         for of_one in found.chunk_by(|one, other| one.taking.0 == other.taking.0) {
             let Some(rivals) = of_one.first() else { continue };
             let (taking, verb) = (rivals.taking.0, rivals.verb());
-            let others = match of_one.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {}", number_of(more, "other")),
-            };
+            let others = Rivals::and_others(of_one.len() - 1);
             let message = format!("{taking}, which no source owns, {verb} this route{others}");
             findings.report(rivals.losing.0, ["match"], message);
         }

@@ -80,7 +80,7 @@ fn without_certificate(request: &PageRequest) -> Markup {
     html! {
         @if count > 0 {
             h2 id="without" { "Host:ports without a certificate" }
-            p { (bare_hostports(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
+            p { (without_certificate_text(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
             ul.brief { @for hostport in shown { li { (resource_link(request, &hostport.edge, &hostport.hostport)) } } }
             (more(count, MOST_HOSTPORTS))
         }
@@ -88,19 +88,19 @@ fn without_certificate(request: &PageRequest) -> Markup {
 }
 
 /// How many hostports terminate TLS and have no certificate.
-pub(super) fn bare(request: &PageRequest) -> usize {
+pub(super) fn count_without_certificate(request: &PageRequest) -> usize {
     request.app.dashboard.hostports.at(&request.snapshot).without_certificate().count()
 }
 
 /// How many hostports have no certificate, with a link to them; nothing if all have one.
-pub(super) fn bare_count(request: &PageRequest) -> Markup {
-    let count = bare(request);
+pub(super) fn without_certificate_link(request: &PageRequest) -> Markup {
+    let count = count_without_certificate(request);
     html! {
-        @if count > 0 { p { (badge(Tone::Warning, "no certificate")) " " a href=(request.to("certificates#without")) { (bare_hostports(count)) } } }
+        @if count > 0 { p { (badge(Tone::Warning, "no certificate")) " " a href=(request.to("certificates#without")) { (without_certificate_text(count)) } } }
     }
 }
 
-fn bare_hostports(count: usize) -> String {
+fn without_certificate_text(count: usize) -> String {
     let verbs = if count == 1 { "terminates TLS and has" } else { "terminate TLS and have" };
     format!("{} {verbs} no certificate", number_of(count, "host:port"))
 }

@@ -212,7 +212,7 @@ fn certificate_list(request: &PageRequest, soon: &[Expiry]) -> Markup {
         @if soon.is_empty() { (nothing("None in the next 30 days.")) }
         @else { (certificates::table(request, soon.get(..MOST_CERTIFICATES).unwrap_or(soon))) }
         (more(soon.len(), MOST_CERTIFICATES))
-        (certificates::bare_count(request))
+        (certificates::without_certificate_link(request))
         p { a href=(request.to("certificates")) { "All certificates" } }
     }
 }

@@ -41,6 +41,6 @@ fn can_take(before: Option<&Entry>, after: &Entry, state: &Snapshot) -> bool {
 fn taken_requests(key: &Key, state: &Snapshot) -> Option<String> {
     let taken = Rivals::of_route(state, key);
     let (first, rest) = taken.split_first()?;
-    let others = if rest.is_empty() { String::new() } else { format!(" and {}", number_of(rest.len(), "other")) };
-    Some(format!("{key} {} {}{others}, and no sync changes that", first.verb(), state.name_of(first.losing.0)))
+    let (losing, others) = (state.name_of(first.losing.0), Rivals::and_others(rest.len()));
+    Some(format!("{key} {} {losing}{others}, and no sync changes that", first.verb()))
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::invariants;
 use super::server_health::Readiness;
-use crate::server::dashboard::certificates::bare;
+use crate::server::dashboard::certificates::count_without_certificate;
 use crate::server::dashboard::drift;
 use crate::server::dashboard::elements::{Tone, badge};
 use crate::server::dashboard::page::PageRequest;
@@ -89,11 +89,11 @@ fn of_invariants(request: &PageRequest) -> Vec<StatusPart> {
 
 fn of_certificates(request: &PageRequest, soon: &[Expiry]) -> Vec<StatusPart> {
     let expired = soon.iter().filter(|it| it.second < request.now.as_second()).count();
-    let (expiring, bare) = (soon.len() - expired, bare(request));
+    let (expiring, without) = (soon.len() - expired, count_without_certificate(request));
     let told = [
         (expired, Tone::Bad, "certificate", "expired"),
         (expiring, Tone::Warning, "certificate", "to expire soon"),
-        (bare, Tone::Warning, "host:port", "without a certificate"),
+        (without, Tone::Warning, "host:port", "without a certificate"),
     ];
     let told = told.into_iter().filter(|(count, ..)| *count > 0);
     told.map(|(count, tone, what, words)| ("#certificates", tone, format!("{} {words}", number_of(count, what))))
